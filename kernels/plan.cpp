@@ -8,6 +8,13 @@
 
 namespace headlab {
 
+Plan::Plan() = default;
+Plan::~Plan() = default;
+Plan::Plan(const Plan&) = default;
+Plan::Plan(Plan&&) noexcept = default;
+Plan& Plan::operator=(const Plan&) = default;
+Plan& Plan::operator=(Plan&&) noexcept = default;
+
 MomentLayout Plan::layout() const {
   if (stack) return stack_layout(stack->layers);
   return {.queries = queries,

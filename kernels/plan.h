@@ -66,6 +66,14 @@ struct EstimateBounds {
 
 /// Everything a backend needs to compute replicates of one condition.
 struct Plan {
+  // Compiled once: they copy and destroy every law.
+  Plan();
+  ~Plan();
+  Plan(const Plan&);
+  Plan(Plan&&) noexcept;
+  Plan& operator=(const Plan&);
+  Plan& operator=(Plan&&) noexcept;
+
   std::uint64_t n = 1;  ///< training points in one replicate
   int d = 1;            ///< dimension of the design
   int heads = 1;        ///< H

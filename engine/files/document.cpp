@@ -172,6 +172,14 @@ std::string Location::text() const {
   return source + ":" + std::to_string(line) + ":" + std::to_string(column);
 }
 
+Value::Value() = default;
+Value::Value(Data what, Location where) : data(std::move(what)), location(std::move(where)) {}
+Value::~Value() = default;
+Value::Value(const Value&) = default;
+Value::Value(Value&&) noexcept = default;
+Value& Value::operator=(const Value&) = default;
+Value& Value::operator=(Value&&) noexcept = default;
+
 const Value* Value::find(const std::string& key) const {
   if (const auto* members = std::get_if<Members>(&data)) {
     for (const auto& entry : *members) {

@@ -23,8 +23,19 @@ struct Value {
   struct Entry;
   using Members = std::vector<Entry>;  ///< in the order of the file
 
-  std::variant<bool, std::int64_t, double, std::string, Array, Members> data;
+  using Data = std::variant<bool, std::int64_t, double, std::string, Array, Members>;
+
+  Data data;
   Location location;
+
+  // Compiled once: they copy and destroy whole trees.
+  Value();
+  Value(Data what, Location where);
+  ~Value();
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
 
   /// The member called `key`, or nullptr where there is none or this is no table.
   const Value* find(const std::string& key) const;

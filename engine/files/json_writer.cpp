@@ -12,7 +12,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t buffer_size = 1 << 16;
 
-std::string quoted(std::string_view text) {
+std::string json_string(std::string_view text) {
   return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -28,7 +28,7 @@ void JsonWriter::finish() {
 
 void JsonWriter::key(std::string_view name) {
   separate();
-  text_ += quoted(name);
+  text_ += json_string(name);
   text_ += members_.size() > lines_ ? ":" : ": ";
   after_key_ = true;
 }
@@ -38,7 +38,7 @@ void JsonWriter::number(double value) {
 }
 
 void JsonWriter::string(std::string_view text) {
-  element(quoted(text));
+  element(json_string(text));
 }
 
 void JsonWriter::begin(char bracket) {

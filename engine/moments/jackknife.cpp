@@ -69,4 +69,20 @@ Estimate Jackknifed::figure(std::span<const double> counts) const {
           .allowance = allowance_of(spread, unseen, carriers)};
 }
 
+Jackknifed operator+(const Jackknifed& a, const Jackknifed& b) {
+  return apply([](double x, double y) { return x + y; }, a, b);
+}
+Jackknifed operator-(const Jackknifed& a, const Jackknifed& b) {
+  return apply([](double x, double y) { return x - y; }, a, b);
+}
+Jackknifed operator*(const Jackknifed& a, const Jackknifed& b) {
+  return apply([](double x, double y) { return x * y; }, a, b);
+}
+Jackknifed operator/(const Jackknifed& a, const Jackknifed& b) {
+  return apply([](double x, double y) { return x / y; }, a, b);
+}
+Jackknifed log(const Jackknifed& a) {
+  return apply([](double x) { return std::log(x); }, a);
+}
+
 }  // namespace headlab

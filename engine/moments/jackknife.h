@@ -135,20 +135,10 @@ Jackknifed apply(const Function& f, const Jackknifed& a, const Jackknifed& b) {
   return out;
 }
 
-inline Jackknifed operator+(const Jackknifed& a, const Jackknifed& b) {
-  return apply([](double x, double y) { return x + y; }, a, b);
-}
-inline Jackknifed operator-(const Jackknifed& a, const Jackknifed& b) {
-  return apply([](double x, double y) { return x - y; }, a, b);
-}
-inline Jackknifed operator*(const Jackknifed& a, const Jackknifed& b) {
-  return apply([](double x, double y) { return x * y; }, a, b);
-}
-inline Jackknifed operator/(const Jackknifed& a, const Jackknifed& b) {
-  return apply([](double x, double y) { return x / y; }, a, b);
-}
-inline Jackknifed log(const Jackknifed& a) {
-  return apply([](double x) { return std::log(x); }, a);
-}
+Jackknifed operator+(const Jackknifed& a, const Jackknifed& b);
+Jackknifed operator-(const Jackknifed& a, const Jackknifed& b);
+Jackknifed operator*(const Jackknifed& a, const Jackknifed& b);
+Jackknifed operator/(const Jackknifed& a, const Jackknifed& b);
+Jackknifed log(const Jackknifed& a);
 
 }  // namespace headlab

@@ -112,6 +112,13 @@ void set_queries(Plan& plan, const Condition& condition, QuerySet set) {
 
 }  // namespace
 
+Condition::Condition() = default;
+Condition::~Condition() = default;
+Condition::Condition(const Condition&) = default;
+Condition::Condition(Condition&&) noexcept = default;
+Condition& Condition::operator=(const Condition&) = default;
+Condition& Condition::operator=(Condition&&) noexcept = default;
+
 Sizes sizes_of(const Condition& condition) {
   return {.d = design_dimension(condition),
           .heads = condition.heads,

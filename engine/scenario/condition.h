@@ -21,6 +21,14 @@ struct StackSetting;
 
 /// One condition: a scenario with every parameter fixed.
 struct Condition {
+  // Compiled once: they copy and destroy every law.
+  Condition();
+  ~Condition();
+  Condition(const Condition&);
+  Condition(Condition&&) noexcept;
+  Condition& operator=(const Condition&);
+  Condition& operator=(Condition&&) noexcept;
+
   std::string name;
   std::string aims;
 

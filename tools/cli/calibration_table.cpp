@@ -14,7 +14,7 @@ namespace headlab::tools {
 namespace {
 
 /// "0.85 %"
-std::string percent(double share) {
+std::string percent_text(double share) {
   char text[32];
   std::snprintf(text, sizeof text, "%.2f %%", 100 * share);
   return text;
@@ -25,12 +25,12 @@ std::string count_cell(const CalibrationRate& rate) {
 }
 
 std::string rate_cell(const CalibrationRate& rate) {
-  return rate.trials > 0 ? percent(rate.rate()) : "–";
+  return rate.trials > 0 ? percent_text(rate.rate()) : "–";
 }
 
 std::string interval_cell(const CalibrationRate& rate) {
   if (rate.trials == 0) return "–";
-  return percent(rate.interval.low) + " to " + percent(rate.interval.high);
+  return percent_text(rate.interval.low) + " to " + percent_text(rate.interval.high);
 }
 
 /// A control is there to be caught.

@@ -11,6 +11,9 @@
 
 namespace headlab::tools {
 
+/// What stands left of a table.
+inline constexpr const char* table_margin = "  ";
+
 /// Columns of text under their headings, two spaces apart. Where they would be wider than allowed,
 /// estimates are written 4.6240(64) in one power of ten a column, which the heading names; where
 /// that does not do, columns on the right follow below, each part behind the first columns again.

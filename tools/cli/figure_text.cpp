@@ -98,6 +98,10 @@ std::string computed_text(const Remainder& figure) {
   return shown ? text + " (<" + print("%.1e", std::abs(remainder)) + ")" : text;
 }
 
+std::string z_text(double z) {
+  return std::isnan(z) ? "–" : short_number(std::round(100 * z) / 100);
+}
+
 std::string duration_text(double seconds) {
   if (std::isnan(seconds)) return none;
   if (seconds < 9.95) return print("%.1f s", std::max(seconds, 0.0));

@@ -32,6 +32,9 @@ std::string short_number(double number, int digits = 4);
 /// As many digits after the point; "–" for NaN.
 std::string fixed_number(double number, int decimals);
 
+/// A z to a hundredth; "–" for NaN.
+std::string z_text(double z);
+
 /// "12 s", "3 min 20 s", "2 h 05 min"; "–" for NaN.
 std::string duration_text(double seconds);
 

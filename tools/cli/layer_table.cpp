@@ -22,8 +22,6 @@
 namespace headlab::tools {
 namespace {
 
-constexpr const char* table_margin = "  ";
-
 /// A metric of tables and its heading there.
 struct TableMetric {
   const char* name;
@@ -45,10 +43,6 @@ constexpr TableMetric table_metrics[] = {
     {"rank_at_most", "rank, at most"},
     {"rank_undecided", "rank undecided"},
 };
-
-std::string sentences(const std::string& lines) {
-  return wrapped(lines, output_width(), 2);
-}
 
 std::string title(const Scenario& scenario) {
   return one_line(scenario.conditions.front().name) + "\n";
@@ -290,10 +284,6 @@ std::vector<std::pair<std::string, std::string>> computed_metrics(
     all.emplace_back(name, name);
   }
   return all;
-}
-
-std::string z_text(double z) {
-  return std::isnan(z) ? "–" : short_number(std::round(100 * z) / 100);
 }
 
 const ComparedFigure* figure_of(const ComputedCondition& one, std::size_t layer,

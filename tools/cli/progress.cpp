@@ -5,26 +5,15 @@
 #include <cmath>
 #include <iostream>
 #include <string_view>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "engine/files/words.h"
 #include "kernels/host.h"
 #include "tools/cli/figure_text.h"
+#include "tools/cli/text_width.h"
 
 namespace headlab::tools {
 namespace {
-
-std::size_t terminal_width() {
-  winsize size = {};
-  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return size.ws_col;
-}
-
-/// Rounded down, so that 100 % means all.
-std::string percent(const Progress& progress) {
-  return std::to_string(static_cast<int>(std::floor(100 * progress.share))) + " %";
-}
 
 std::string counts(const Progress& progress) {
   return std::to_string(progress.done) + " of " + std::to_string(progress.total) + " " +
@@ -53,6 +42,10 @@ std::string estimate_text(const Progress& progress) {
 }
 
 }  // namespace
+
+std::string percent(const Progress& progress) {
+  return std::to_string(static_cast<int>(std::floor(100 * progress.share))) + " %";
+}
 
 std::string conditions_text(std::size_t first, std::size_t last, std::size_t count) {
   if (count == 1) return numbered_condition(first);
@@ -95,7 +88,7 @@ ProgressDisplay ProgressDisplay::on_standard_error(bool quiet) {
   const bool moves_cursor =
       ::isatty(STDERR_FILENO) == 1 && terminal && std::string_view(terminal) != "dumb";
   const Kind kind = quiet ? Kind::none : moves_cursor ? Kind::bar : Kind::log;
-  return {kind, std::cerr, &terminal_width};
+  return {kind, std::cerr, &error_width};
 }
 
 bool ProgressDisplay::is_due(double seconds) const {

@@ -15,6 +15,9 @@ namespace headlab::tools {
 /// and `last` count from 0.
 std::string conditions_text(std::size_t first, std::size_t last, std::size_t count);
 
+/// "37 %": rounded down, so that 100 % means all.
+std::string percent(const Progress& progress);
+
 /// One line of at most `width` columns; parts are left out from the right where it is narrow.
 std::string progress_bar_line(const Progress& progress, std::size_t width);
 

@@ -24,7 +24,6 @@
 namespace headlab::tools {
 namespace {
 
-constexpr const char* table_margin = "  ";
 constexpr std::size_t bar_width = 20;
 
 /// Lists the parameters of a kernel: "bandwidth 0.5".
@@ -205,11 +204,6 @@ std::string indices_table(const IndicesOf<Number>& indices) {
   return columns.text(table_margin);
 }
 
-/// Lines that fit the output.
-std::string sentences(const std::string& lines) {
-  return wrapped(lines, output_width(), 2);
-}
-
 /// How the heads were learned, where they were learned once.
 std::string learned_text(const ConditionResult& one) {
   const LearnedHeads* learned = one.found.heads.get();
@@ -361,12 +355,6 @@ std::string forms_text(const std::vector<ComputedCondition>& theory, const std::
         "refinement of exact forms)\n";
   }
   return sentences(text);
-}
-
-std::string z_text(double z) {
-  if (std::isnan(z)) return "–";
-  const std::string text = short_number(std::round(100 * z) / 100);
-  return text;
 }
 
 /// Simulation and theory of one condition side by side.

@@ -85,4 +85,8 @@ std::string wrapped_columns(std::string_view text, std::size_t width) {
   return all;
 }
 
+std::string sentences(std::string_view lines) {
+  return wrapped(lines, output_width(), 2);
+}
+
 }  // namespace headlab::tools

@@ -25,4 +25,7 @@ std::string wrapped_columns(std::string_view text, std::size_t width);
 /// `text` itself.
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent = 0);
 
+/// Lines below a table, as wide as standard output; what follows a break is indented.
+std::string sentences(std::string_view lines);
+
 }  // namespace headlab::tools

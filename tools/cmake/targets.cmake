@@ -9,6 +9,10 @@ add_library(headlab_flags INTERFACE)
 set(headlab_warnings -Wall -Wextra -Wconversion -Wshadow
   # Session{.threads = 2} leaves the other fields at their defaults on purpose.
   -Wno-missing-field-initializers)
+# GCC 12 takes the buffer of a short string for that of a long one where + is inlined.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  list(APPEND headlab_warnings -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
+endif()
 if(HEADLAB_WERROR)
   list(APPEND headlab_warnings -Werror)
 endif()
@@ -40,29 +44,34 @@ function(headlab_sources result)
   set(${result} ${files} PARENT_SCOPE)
 endfunction()
 
-# headlab_join_sources(TARGET): with CMAKE_UNITY_BUILD, as in the presets, up to ten files of one folder
-# are compiled as one, which takes a quarter of the time: most of it goes into headers and templates
-# that the files share. A name in an anonymous namespace is therefore unique in its folder. Files with
-# flags of their own are compiled alone; all are with -D CMAKE_UNITY_BUILD=OFF.
+# headlab_join_sources(TARGET): with CMAKE_UNITY_BUILD, as in the presets, up to HEADLAB_UNIT_FILES files
+# of one room (engine/scenario, validation/theory: a folder of the first two levels, with those below
+# it; of tests a folder) are compiled as one, which takes a quarter of the time: most of it goes into
+# headers and templates that the files share. A name in an anonymous namespace is therefore unique in
+# its room. Files with flags of their own are compiled alone; all are with -D CMAKE_UNITY_BUILD=OFF.
 function(headlab_join_sources target)
   get_target_property(sources ${target} SOURCES)
-  set(folders)
+  set(rooms)
   foreach(source IN LISTS sources)
     cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
     cmake_path(GET source PARENT_PATH folder)
-    list(APPEND folders ${folder})
-    list(APPEND files_${folder} ${source})
+    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+    if(NOT source MATCHES "\\.test\\.cpp$")
+      string(REGEX REPLACE "^([^/]+/[^/]+)/.*" "\\1" folder ${folder})
+    endif()
+    string(MAKE_C_IDENTIFIER ${folder} room)
+    list(APPEND rooms ${room})
+    list(APPEND files_${room} ${source})
   endforeach()
-  list(REMOVE_DUPLICATES folders)
-  foreach(folder IN LISTS folders)
-    cmake_path(GET folder FILENAME name)
-    list(LENGTH files_${folder} count)
-    math(EXPR batches "(${count} + 9) / 10")
+  list(REMOVE_DUPLICATES rooms)
+  foreach(room IN LISTS rooms)
+    list(LENGTH files_${room} count)
+    math(EXPR units "(${count} + ${HEADLAB_UNIT_FILES} - 1) / ${HEADLAB_UNIT_FILES}")
     set(index 0)
-    foreach(source IN LISTS files_${folder})
-      math(EXPR batch "${index} * ${batches} / ${count}")
+    foreach(source IN LISTS files_${room})
+      math(EXPR unit "${index} * ${units} / ${count}")
       math(EXPR index "${index} + 1")
-      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${name}_${batch})
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${room}_${unit})
     endforeach()
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)

@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::size_t max_panels = 6;
 constexpr std::size_t max_points = 60;
-constexpr double band_errors = 2;
 constexpr double log_from = 20;  ///< largest over smallest MSE from which its axis is logarithmic
 
 struct Drawn {

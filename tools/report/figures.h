@@ -9,6 +9,9 @@
 
 namespace headlab::tools {
 
+/// Standard errors to either side of a line that its band shows.
+inline constexpr double band_errors = 2;
+
 // Of a run or of closed forms.
 std::vector<Picture> layers_figures(const Source& source);
 std::vector<Picture> components_figures(const Source& source);

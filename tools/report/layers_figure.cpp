@@ -14,7 +14,6 @@ namespace headlab::tools {
 namespace {
 
 constexpr std::size_t max_series = colors;
-constexpr double band_errors = 2;
 constexpr double panel_height = 190;
 
 /// One condition.

@@ -17,8 +17,8 @@
 namespace headlab {
 namespace {
 
-constexpr BandwidthRule rules[] = {BandwidthRule::fixed, BandwidthRule::sqrt_dim,
-                                   BandwidthRule::rate, BandwidthRule::tuned};
+constexpr BandwidthRule all_rules[] = {BandwidthRule::fixed, BandwidthRule::sqrt_dim,
+                                       BandwidthRule::rate, BandwidthRule::tuned};
 
 template <class Law, class Variant>
 bool is(const Variant& law) {
@@ -144,7 +144,7 @@ const char* rule_name(BandwidthRule rule) {
 
 BandwidthRule find_rule(const std::string& name) {
   std::vector<std::string> names;
-  for (const BandwidthRule rule : rules) {
+  for (const BandwidthRule rule : all_rules) {
     if (name == rule_name(rule)) return rule;
     names.emplace_back(rule_name(rule));
   }

@@ -19,7 +19,6 @@
 namespace headlab {
 namespace {
 
-constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 constexpr double min_exponent = -1, max_exponent = 2;
 
 /// Abscissa of the vertex of the parabola through three points, the middle one the lowest.
@@ -123,7 +122,7 @@ double smallest_exponent(const Laws& laws, double level, double q) {
   for (int hundredth = 1; hundredth <= 200; ++hundredth) {
     if (told(hundredth / 100.0)) return hundredth / 100.0;
   }
-  return undefined;
+  return std::numeric_limits<double>::quiet_NaN();
 }
 
 std::string verdict_of(const std::vector<GrowthFit>& fits) {
@@ -270,7 +269,7 @@ Growth fit_growth(const std::vector<GrowthPoint>& points, std::uint64_t seed,
   }
   const Eigen::MatrixXd covariance = covariance_of(sampled);
   for (Eigen::Index i = 0; i < m; ++i) growth.errors.push_back(std::sqrt(covariance(i, i)));
-  growth.smallest_exponent = undefined;
+  growth.smallest_exponent = std::numeric_limits<double>::quiet_NaN();
   if (m < 4) {
     growth.verdict = m == 0 ? "at an end of the range" : "too few n";
     return growth;

@@ -150,19 +150,17 @@ bool is_scalar(const TheoryModel& model, std::size_t h) {
   return std::holds_alternative<SoftmaxKernel>(model.kernel) || model.projections[h].cols() == 1;
 }
 
-/// What would do in place of an exact form.
-constexpr const char* simulate = " - simulate with headlab run, or use data.fixed_design = true";
-
 std::optional<std::string> stage_obstacle(const TheoryModel& model, std::size_t h) {
   const HeadKeep keep = model.keep.of_head(static_cast<int>(h));
   if (keep.rule == Keep::Rule::all || is_constant(model, h)) return std::nullopt;
   const std::string stage = "heads.mechanism.keep: ";
   if (model.keep.shared && model.projections.size() > 1)
-    return stage + "\"union\" has no closed form" + simulate;
+    return stage + "\"union\" has no closed form" + simulation_instead;
   if (keep.rule == Keep::Rule::block)
-    return stage + "blocks have no closed form, top, fraction and ratio have one" + simulate;
+    return stage + "blocks have no closed form, top, fraction and ratio have one" +
+           simulation_instead;
   if (model.levels.empty() && model.correlation == 0) return std::nullopt;
-  return stage + "has no closed form with levels or dependent points" + simulate;
+  return stage + "has no closed form with levels or dependent points" + simulation_instead;
 }
 
 std::optional<std::string> levels_obstacle(const TheoryModel& model, std::size_t h) {
@@ -175,7 +173,7 @@ std::optional<std::string> levels_obstacle(const TheoryModel& model, std::size_t
   if (!is_scalar(model, h) || model.design.components.size() != 1) {
     return stage +
            "exact finite-n theory needs heads.dim = 1 or the softmax kernel, on a normal design" +
-           simulate;
+           simulation_instead;
   }
   return std::nullopt;
 }
@@ -232,7 +230,7 @@ std::optional<std::string> pair_obstacle(const TheoryModel& model, std::size_t h
            ": pairs of heads have a closed form where they see the same tokens through the same "
            "projection, " +
            (independent ? "no token in common, " : "") +
-           "or noise alone through orthogonal projections" + simulate;
+           "or noise alone through orthogonal projections" + simulation_instead;
   }
   if (is_scalar(model, h) && is_scalar(model, l)) return std::nullopt;
   if (on_one_plane(model, h, l)) return std::nullopt;

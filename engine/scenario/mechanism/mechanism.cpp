@@ -39,7 +39,9 @@ std::vector<std::string> names_of(const OptionalStages<Stages...>&) {
 
 /// What the stages make of a plan.
 Mechanism mechanism_of(const MechanismStages& stages, std::uint64_t n, int heads) {
-  Plan plan{.n = n, .heads = heads};
+  Plan plan;
+  plan.n = n;
+  plan.heads = heads;
   apply_stages(stages, plan);
   return plan.mechanism;
 }

@@ -45,7 +45,7 @@ std::string size_text(std::uint64_t n) {
   return is_round ? "1e" + std::to_string(static_cast<int>(decades)) : std::to_string(n);
 }
 
-std::string best_text(const BestDimension& best) {
+std::string best_dimension_text(const BestDimension& best) {
   return short_number(best.value) + (best.at_end ? ", an end of the range" : "");
 }
 
@@ -73,9 +73,9 @@ std::string study_text(const TheoryStudy& study, TheoryMean mean, bool softmax) 
   return "D " + std::to_string(study.budget) + ", n " + size_text(study.n) + "\n" +
          columns.text("  ") + "  d_k* " +
          (mean == TheoryMean::population
-              ? best_text(study.continuous) + "; between the divisors of D "
+              ? best_dimension_text(study.continuous) + "; between the divisors of D "
               : "between the divisors of D ") +
-         best_text(study.divisors) + "\n\n";
+         best_dimension_text(study.divisors) + "\n\n";
 }
 
 std::string growth_text(const TheoryGrowth& growth) {

@@ -27,10 +27,6 @@ std::string counted(std::uint64_t number, const std::string& what) {
   return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
 }
 
-std::string percent(const Progress& progress) {
-  return std::to_string(static_cast<int>(100 * progress.share)) + " %";
-}
-
 /// "1.2 GiB to write, 30 s left", or less while that is not known.
 std::string in_words(const Progress& progress) {
   std::string text = format_bytes(progress.total) + " " + progress.what;

@@ -57,7 +57,7 @@ std::uint64_t replicates_of(const RunResult& result) {
 }
 
 /// What bits depend on, besides the program.
-std::string machine_text(const Machine& machine) {
+std::string bits_depend_on(const Machine& machine) {
   return machine.backend + "/" + machine.simd +
          (machine.backend == "cuda" ? " on " + machine.device : "");
 }
@@ -93,9 +93,9 @@ void require_same_study(const std::string& folder, const std::string& own, const
     };
     require(other->share.study == share.study,
             "is of another scenario, seed or number of replicates");
-    require(machine_text(other->machine) == machine_text(machine),
-            "is by " + one_line(machine_text(other->machine)) + ", and this one by " +
-                machine_text(machine));
+    require(bits_depend_on(other->machine) == bits_depend_on(machine),
+            "is by " + one_line(bits_depend_on(other->machine)) + ", and this one by " +
+                bits_depend_on(machine));
     return;
   }
 }
@@ -271,7 +271,7 @@ ExitCode command_run_shard(const RunArguments& arguments,
   }
   std::optional<Setup> setup;
   if (std::ranges::any_of(part->conditions, needs_preparation)) {
-    setup.emplace(folder.file(setup_file_name), share.study, machine_text(session.machine()));
+    setup.emplace(folder.file(setup_file_name), share.study, bits_depend_on(session.machine()));
   }
   RunOptions options{
       .begun = begun ? &*begun : nullptr, .share = &share, .setup = setup ? &*setup : nullptr};
@@ -338,7 +338,7 @@ ExitCode command_merge(const MergeArguments& arguments) {
     for (const std::string& folder : arguments.folders) {
       const std::string path = (fs::path(folder) / setup_file_name).string();
       if (setup || !fs::exists(path)) continue;
-      setup.emplace(path, merged.study, machine_text(merged.run.machine), "merge");
+      setup.emplace(path, merged.study, bits_depend_on(merged.run.machine), "merge");
     }
   }
   OutputFolder folder(*arguments.run.out);

@@ -19,7 +19,7 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 /// Of a standard normal variable, on either side of where an integrand may have its mass.
-constexpr double reach = 8.5;
+constexpr double reach_of_tilt = 8.5;
 /// Of the trapezoid rule in a standard normal variable, and in the logarithm of a kernel value.
 constexpr double widest_step = 0.25, widest_log_step = 0.35;
 /// Of an integrand, for one mean.
@@ -77,7 +77,7 @@ class SoftmaxMeans : public TiltedMeans {
  private:
   /// Points on one side of 0 of the trapezoid rule below.
   static double points(double shift, double slope) {
-    return std::ceil((reach + shift) / step(slope));
+    return std::ceil((reach_of_tilt + shift) / step(slope));
   }
   static double step(double slope) {
     return std::min(widest_step, widest_log_step / std::max(slope, 1e-300));

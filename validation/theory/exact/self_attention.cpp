@@ -12,7 +12,7 @@
 namespace headlab {
 namespace {
 
-constexpr Resolution resolution = {30, 25000};
+constexpr Resolution fixed_resolution = {30, 25000};
 
 ScalarHead standard_head(int k, double distance, double bandwidth) {
   ScalarHead head = radial_head(k, distance, bandwidth);
@@ -28,16 +28,16 @@ ScalarHead standard_head(int k, double distance, double bandwidth) {
 SelfAttentionHead self_attention_head(std::uint64_t n, int k, double distance, double bandwidth) {
   if (n == 1) return {1, 1, 0};
   const ScalarHead head = standard_head(k, distance, bandwidth);
-  const SigmaRange others = sigma_range(head, n - 1, resolution);
+  const SigmaRange others = sigma_range(head, n - 1, fixed_resolution);
   // The own key ends every integral at s = digits + 10.
   SigmaRange range = others;
-  range.from = std::min(others.from, -resolution.digits - 7);
-  range.to = std::log(resolution.digits + 10);
+  range.from = std::min(others.from, -fixed_resolution.digits - 7);
+  range.to = std::log(fixed_resolution.digits + 10);
   range.knee = std::min(others.knee, -5.0);
-  const double unit = panel_width(resolution.digits);
+  const double unit = panel_width(fixed_resolution.digits);
   const Nodes sigma = panel_nodes(range.from, range.to, {range.knee},
                                   [&](double at) { return at < range.knee ? 3 * unit : unit; });
-  const DesignNodes design = noise_nodes(head, others, 1, resolution).at(0);
+  const DesignNodes design = noise_nodes(head, others, 1, fixed_resolution).at(0);
   const KernelTable table = kernel_table(design.level, sigma.points);
 
   // Everything is in d sigma = ds/s.

@@ -17,8 +17,6 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr const char* instead = " - simulate with headlab run, or use data.fixed_design = true";
-
 bool see_the_same_run(const TheoryModel& model) {
   for (const SeenTokens& seen : model.seen) {
     if (seen.sinks > 0 || !(seen == model.seen[0])) return false;
@@ -137,7 +135,7 @@ std::optional<std::string> first_order_obstacle(const TheoryModel& model) {
       return std::nullopt;
     }
   }
-  text += instead;
+  text += simulation_instead;
   return text;
 }
 

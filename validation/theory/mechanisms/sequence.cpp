@@ -52,7 +52,7 @@ struct Chain {
 };
 
 /// Var(m | U) at most this, relative to E m^2, is none.
-constexpr double rounding = 1e-12;
+constexpr double noise_of_rounding = 1e-12;
 
 bool is_function_of_scalar(const TheoryModel& model, double truth, const ScalarHead& head) {
   if (model.zero_regression) return true;
@@ -64,7 +64,7 @@ bool is_function_of_scalar(const TheoryModel& model, double truth, const ScalarH
                                  head.direction / law.sd);
   for (const double z : {-1.3, -0.4, 0.2, 0.9, 1.7}) {
     const FunctionMoments m = response(VectorXd::Constant(1, z));
-    if (m.mean_square - m.mean * m.mean > rounding * (1 + m.mean_square)) return false;
+    if (m.mean_square - m.mean * m.mean > noise_of_rounding * (1 + m.mean_square)) return false;
   }
   return true;
 }
@@ -74,20 +74,20 @@ bool is_function_of_scalar(const TheoryModel& model, double truth, const ScalarH
 std::optional<std::string> sequence_obstacle(const TheoryModel& model, std::size_t query,
                                              std::size_t h) {
   const std::string of = "data.sequence: dependent points have a closed form ";
-  const std::string otherwise = " - simulate with headlab run, or use data.fixed_design = true";
   if (model.projections[h].cols() != 1 && !std::holds_alternative<SoftmaxKernel>(model.kernel))
-    return of + "with heads.dim = 1 or the softmax kernel" + otherwise;
+    return of + "with heads.dim = 1 or the softmax kernel" + simulation_instead;
   if (model.design.components.size() != 1 || !model.constant_noise)
-    return of + "on a normal design with noise of constant variance" + otherwise;
-  if (!model.levels.empty()) return of + "without levels" + otherwise;
-  if (model.seen_by(h).sinks > 0) return of + "where a head sees successive tokens" + otherwise;
+    return of + "on a normal design with noise of constant variance" + simulation_instead;
+  if (!model.levels.empty()) return of + "without levels" + simulation_instead;
+  if (model.seen_by(h).sinks > 0)
+    return of + "where a head sees successive tokens" + simulation_instead;
   const ScalarHead head = scalar_head(model, model.queries[query], h);
-  if (!(head.laws[0].sd > 0)) return of + "where heads see the points" + otherwise;
+  if (!(head.laws[0].sd > 0)) return of + "where heads see the points" + simulation_instead;
   if (!is_function_of_scalar(model, model.truth[query], head))
-    return of + "where the regression is a function of what the head sees" + otherwise;
+    return of + "where the regression is a function of what the head sees" + simulation_instead;
   const double rank = static_cast<double>(rank_of_step(model.correlation, 36));
   if (static_cast<double>(model.tokens(h)) * rank * rank > max_work)
-    return of + "where n and the correlation are not so large" + otherwise;
+    return of + "where n and the correlation are not so large" + simulation_instead;
   return std::nullopt;
 }
 

@@ -15,11 +15,9 @@
 namespace headlab {
 namespace {
 
-constexpr const char* way_out = " - simulate with headlab run, or use data.fixed_design = true";
-
 [[noreturn]] void refuse(const Condition& condition, const std::string& stage,
                          const std::string& problem) {
-  reject(condition, "heads.mechanism." + stage, problem + way_out);
+  reject(condition, "heads.mechanism." + stage, problem + simulation_instead);
 }
 
 /// Whether what every head sees begins and ends with groups of `size` tokens.
@@ -54,7 +52,7 @@ TheoryModel token_model(const Condition& condition, const Plan& plan) {
     model.correlation = ar1->correlation;
   } else if (!std::holds_alternative<IndependentSequence>(condition.sequence)) {
     reject(condition, "data.sequence",
-           std::string("closed forms are for independent points and law ar1") + way_out);
+           std::string("closed forms are for independent points and law ar1") + simulation_instead);
   }
 
   std::uint64_t points = mechanism.merge.stride;

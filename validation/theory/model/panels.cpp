@@ -12,7 +12,7 @@
 namespace headlab {
 namespace {
 
-using Rule = boost::math::quadrature::gauss<double, panel_order>;
+using PanelRule = boost::math::quadrature::gauss<double, panel_order>;
 
 void divide(double from, double to, const std::function<double(double)>& width,
             std::vector<double>& edges) {
@@ -51,8 +51,8 @@ Nodes panel_nodes(double from, double to, const std::vector<double>& breaks,
                         " points");
   }
 
-  const auto& abscissa = Rule::abscissa();  // the half of the rule from 0 upward
-  const auto& weights = Rule::weights();
+  const auto& abscissa = PanelRule::abscissa();  // the half of the rule from 0 upward
+  const auto& weights = PanelRule::weights();
   const auto panels = static_cast<Eigen::Index>(edges.size() - 1);
   Nodes nodes;
   nodes.points.resize(panels * panel_order);

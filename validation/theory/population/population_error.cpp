@@ -64,12 +64,12 @@ struct Continuation {
 };
 
 /// What one part of the truth, of variance 1, adds to each figure.
-struct Part {
+struct ErrorPart {
   double squared_bias, variance, covariance;
 };
 
-Part stationary_part(const PopulationHead& head, const PopulationEnsemble& ensemble,
-                     const TruthLaw::Scale& scale, const TruthLaw& truth) {
+ErrorPart stationary_part(const PopulationHead& head, const PopulationEnsemble& ensemble,
+                          const TruthLaw::Scale& scale, const TruthLaw& truth) {
   const auto c = static_cast<Eigen::Index>(scale.correlation);
   const Continuation continued = {scale.length, truth.correlations[scale.correlation].scale,
                                   ensemble.k};
@@ -79,8 +79,8 @@ Part stationary_part(const PopulationHead& head, const PopulationEnsemble& ensem
   const double again = continued(head.independent_sets(c)) * rest;
   const double one = 1 - head.squares;
   const double pairs = one > 0 ? one * continued(head.pairs(c) / one) * rest : 0;
-  Part part = {1 - 2 * continued(head.to_query(c)) * rest + share * again,
-               head.squares + pairs - again, 0};
+  ErrorPart part = {1 - 2 * continued(head.to_query(c)) * rest + share * again,
+                    head.squares + pairs - again, 0};
   if (!(ensemble.heads > 1)) return part;
   const double outside = correlation.mean(ensemble.d - 2 * ensemble.k);
   const double unconditional = std::pow(continued(head.independent_point(c)), 2) * outside;
@@ -91,14 +91,14 @@ Part stationary_part(const PopulationHead& head, const PopulationEnsemble& ensem
 }
 
 /// A coordinate that one of the heads sees.
-Part seen_part(const PopulationHead& head, const PopulationEnsemble& ensemble,
-               const TruthLaw::Coordinate& coordinate, const TruthLaw& truth) {
+ErrorPart seen_part(const PopulationHead& head, const PopulationEnsemble& ensemble,
+                    const TruthLaw::Coordinate& coordinate, const TruthLaw& truth) {
   const auto c = static_cast<Eigen::Index>(coordinate.correlation);
   const double n = static_cast<double>(ensemble.n), share = 1.0 / ensemble.heads;
   const double unseen = truth.correlations[coordinate.correlation].mean(1);
   const double own_pair = share * share, mixed_pair = 2 * share * (1 - share);
   const double other_pair = 1 - own_pair - mixed_pair;
-  Part part;
+  ErrorPart part;
   part.squared_bias = 1 - 2 * (share * head.to_query(c) + (1 - share) * unseen) +
                       own_pair * head.independent_sets(c) + mixed_pair * head.independent_point(c) +
                       other_pair * unseen;
@@ -112,8 +112,8 @@ Part seen_part(const PopulationHead& head, const PopulationEnsemble& ensemble,
 }
 
 /// One that none sees: noise with a share that all points have in common, which is not an error.
-Part unseen_part(const PopulationHead& head, const PopulationEnsemble& ensemble,
-                 const TruthLaw::Coordinate& coordinate, const TruthLaw& truth) {
+ErrorPart unseen_part(const PopulationHead& head, const PopulationEnsemble& ensemble,
+                      const TruthLaw::Coordinate& coordinate, const TruthLaw& truth) {
   const double own = 1 - truth.correlations[coordinate.correlation].mean(1);
   return {own, own * head.squares, own / static_cast<double>(ensemble.n)};
 }
@@ -159,7 +159,7 @@ PopulationError population_error(const PopulationHead& head, const PopulationEns
   PopulationError error;
   error.variance = noise * head.squares;
   error.covariance = noise / static_cast<double>(ensemble.n);
-  const auto take = [&](const Part& part, double variance) {
+  const auto take = [&](const ErrorPart& part, double variance) {
     error.squared_bias += variance * part.squared_bias;
     error.variance += variance * part.variance;
     error.covariance += variance * part.covariance;

@@ -18,7 +18,7 @@ constexpr double debye_order = 60;
 /// Most terms of a series over degrees.
 constexpr int max_degrees = 4096;
 /// Terms smaller than this share of a series are left out.
-constexpr double negligible = 1e-16;
+constexpr double negligible_term = 1e-16;
 
 /// log(exp(-z) I_order(z)) by Debye's uniform expansion (Abramowitz and Stegun 9.7.7).
 double log_scaled_bessel(double order, double z) {
@@ -48,7 +48,7 @@ int degrees_for(int k, double q, double largest, double z) {
     for (Index j = 0; j < degrees; ++j) {
       term *= steps(j);
       sum += term;
-      if (steps(j) < 1 && term < negligible * sum) return static_cast<int>(j) + 1;
+      if (steps(j) < 1 && term < negligible_term * sum) return static_cast<int>(j) + 1;
     }
   }
   return max_degrees;
@@ -79,7 +79,7 @@ MatrixXd gaussian_correlation(double length, int k, double q, const ArrayXd& rad
         const double step = steps(j) * of_query(j, b) * both.ratios(j);
         term *= step;
         sum += term;
-        if (step < 1 && term < negligible * sum) break;
+        if (step < 1 && term < negligible_term * sum) break;
       }
       mean(a, b) = mean(b, a) = std::exp(decay + both.log_scaled + std::log(sum));
     }
