@@ -109,6 +109,17 @@ VectorXd singular_values(const MatrixXd& a) {
   return Svd(a).singularValues();
 }
 
+double spectral_norm(const MatrixXd& a) {
+  return singular_values(a)(0);
+}
+
+VectorXd shortest_solution(const MatrixXd& a, const VectorXd& b, double threshold) {
+  Eigen::CompleteOrthogonalDecomposition<MatrixXd> decomposition;
+  decomposition.setThreshold(threshold);
+  decomposition.compute(a);
+  return decomposition.solve(b);
+}
+
 double spectral_radius(const MatrixXd& a) {
   return a.eigenvalues().cwiseAbs().maxCoeff();
 }

@@ -74,6 +74,14 @@ SymmetricEigen tridiagonal_eigen(const Eigen::VectorXd& diagonal,
 /// Singular values of a square matrix [n], largest first, by two-sided Jacobi rotations.
 Eigen::VectorXd singular_values(const Eigen::MatrixXd& a);
 
+/// The largest singular value of a square matrix.
+double spectral_norm(const Eigen::MatrixXd& a);
+
+/// The shortest x of least |A x - b|, A [m][n], by a complete orthogonal decomposition. Pivots
+/// below `threshold` times the largest count as 0.
+Eigen::VectorXd shortest_solution(const Eigen::MatrixXd& a, const Eigen::VectorXd& b,
+                                  double threshold);
+
 /// Largest |lambda| of a square matrix, by the real Schur form.
 double spectral_radius(const Eigen::MatrixXd& a);
 

@@ -15,7 +15,7 @@ namespace headlab {
 namespace {
 
 constexpr double sum_rounding = 0x1p-17;
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 
 /// What is wrong with some sums; empty where nothing is.
 std::string wrong(const WeightSums& sums) {
@@ -85,11 +85,11 @@ TEST(WeightSums, OfWeightsThatBecameWeightsTwiceAreRefused) {
 TEST(WeightSums, ThatAreNotNumbersAreRefused) {
   const WeightSums good = sums_of({1, 0.5});
   WeightSums without_sum = good;
-  without_sum.sum = nan;
+  without_sum.sum = undefined;
   EXPECT_NE(wrong(without_sum), "");
   for (std::optional<double> WeightSums::*const one : {&WeightSums::squares, &WeightSums::again}) {
     WeightSums bad = good;
-    bad.*one = nan;
+    bad.*one = undefined;
     EXPECT_NE(wrong(bad), "");
   }
 }

@@ -5,7 +5,8 @@
 #include <cmath>
 
 #include <Eigen/Core>
-#include <Eigen/QR>
+
+#include "kernels/decompositions.h"
 
 namespace headlab {
 namespace {
@@ -47,10 +48,8 @@ VectorXd fitted_coefficients(const ArrayXd& y, const MatrixXd& controls, Index f
   MatrixXd x = controls.middleRows(from, size);
   x.rowwise() -= x.colwise().mean().eval();
   const VectorXd scale = x.colwise().norm().cwiseMax(1e-300).cwiseInverse();
-  Eigen::CompleteOrthogonalDecomposition<MatrixXd> decomposition;
-  decomposition.setThreshold(rank_threshold);
-  decomposition.compute(x * scale.asDiagonal());
-  return scale.cwiseProduct(decomposition.solve(centred(y.segment(from, size)).matrix()));
+  return scale.cwiseProduct(shortest_solution(
+      x * scale.asDiagonal(), centred(y.segment(from, size)).matrix(), rank_threshold));
 }
 
 /// True where the coefficients divide the variance of y on the rows by more than

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file A stack of attention layers on a token set, in plain numbers.
 ///
-/// Layer l = 1..L maps the tokens X [n][d], a row each, with Z = norm(X) before
-/// (pre) or X:
+/// Layer l = 1..L maps the tokens X [n][d], a row each, with Z = norm(X) (pre) or Z = X:
 ///
-///     now_h = Z M_h Z^T / t;  score_h = now_h in layer 1, later a score_h + (1
-///     - a) now_h A_h   = softmax of the rows of score_h; masked keys get
-///     weight 0 X     = s X + b sum_h A_h Z V_h      (averaged values: s X + b
-///     (mean_h A_h) Z V) X     = norm(X)                      after (post) X =
-///     X + f(norm(X)) (pre), norm(X + f(X)) (post),  f(x) = relu(x W_1 + b_1)
-///     W_2
+///     now_h   = Z M_h Z^T / t
+///     score_h = now_h in layer 1, later a score_h + (1 - a) now_h
+///     A_h     = softmax of the rows of score_h; masked keys get weight 0
+///     X       = s X + b sum_h A_h Z V_h, or s X + b (mean_h A_h) Z V with averaged values
+///     X       = norm(X) after that (post)
+///     X       = X + f(norm(X)) (pre) or norm(X + f(X)) (post), f(x) = relu(x W_1 + b_1) W_2
 ///
-/// with head h of H, M_h = W_Q W_K^T, V_h = W_V W_O, temperature t, skip s,
-/// branch b and memory a. Tokens are never normed before layer 1.
+/// with head h of H, M_h = W_Q W_K^T, V_h = W_V W_O, temperature t, skip s, branch b and memory a.
+/// Tokens are never normed before layer 1.
 #pragma once
 
 #include <optional>

@@ -78,6 +78,40 @@ headlab_planted_fault(circle "in a circle: engine/run/a, engine/run/b"
 headlab_planted_fault(helper "engine/run/a.h: includes engine/testing/b.h, a helper of tests"
   engine/run/a.h "#include \"engine/testing/b.h\"" engine/testing/b.h "#pragma once")
 
+# The tree has the sizes in budget.toml. The planted tree has a fault of each kind.
+set(budget_script ${CMAKE_CURRENT_SOURCE_DIR}/check/budget.py)
+add_test(NAME budget COMMAND ${HEADLAB_PYTHON3} ${budget_script} ${PROJECT_SOURCE_DIR})
+set(planted_tree ${check_dir}/budget)
+foreach(file IN ITEMS
+    "kernels/laws.h|#pragma once" "kernels/a.cpp|#include \"kernels/laws.h\"\n#include <Eigen/SVD>"
+    "kernels/b.cpp|#include \"kernels/laws.h\"" "kernels/c.test.cpp|TEST(A, Same) {}\nTEST(B, Same) {}"
+    "kernels/oracle.h|#pragma once" "kernels/d.test.cpp|#include \"kernels/oracle.h\"" "engine/run/run.h|#pragma once"
+    "tools/check/budget.toml|largest_folder = 5\ntests_of_one_name = 0\nsecond_copies = 1\n[rooms]\n\
+kernels = {lines = 4, files = 9}\n\"tests of kernels\" = {lines = 3, files = 2}\n\"engine/gone\" = {lines = 1, files = 1}\n\
+[reach]\n\"kernels/laws.h\" = 1\n[sources]\n\"Eigen/SVD\" = []")
+  string(REGEX MATCH "^([^|]+)\\|(.*)$" parts "${file}")
+  file(CONFIGURE OUTPUT ${planted_tree}/${CMAKE_MATCH_1} CONTENT "${CMAKE_MATCH_2}\n" @ONLY)
+endforeach()
+foreach(fault IN ITEMS "lines|kernels, lines: 5, and" "files|kernels, files: 4, and .* enter what is left" "room|engine/run: 1 lines, and"
+    "gone|engine/gone: not in the tree" "reach|sources that reach kernels/laws.h: 2" "sources|kernels/a.cpp: includes Eigen/SVD, which no source"
+    "tests_alone|kernels/oracle.h: tests alone include it" "one_name|tests of one name: 1" "folder|largest folder: 6, and")
+  string(REGEX MATCH "^([^|]+)\\|(.*)$" parts "${fault}")
+  add_test(NAME budget_finds_${CMAKE_MATCH_1} COMMAND ${HEADLAB_PYTHON3} ${budget_script} ${planted_tree})
+  set_tests_properties(budget_finds_${CMAKE_MATCH_1} PROPERTIES PASS_REGULAR_EXPRESSION "${CMAKE_MATCH_2}" LABELS tools)
+endforeach()
+set_tests_properties(budget PROPERTIES LABELS tools)
+# Another compiler makes others.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\." AND CMAKE_UNITY_BUILD
+   AND CMAKE_BUILD_TYPE STREQUAL Release AND NOT CMAKE_CXX_FLAGS)
+  set(archives $<TARGET_FILE:headlab_kernels> $<TARGET_FILE:headlab_engine> $<TARGET_FILE:headlab_validation>
+    $<TARGET_FILE:headlab_commands>)
+  add_test(NAME second_copies COMMAND ${HEADLAB_PYTHON3} ${budget_script} ${PROJECT_SOURCE_DIR} --archives ${archives})
+  add_test(NAME second_copies_negative_control
+    COMMAND ${HEADLAB_PYTHON3} ${budget_script} ${planted_tree} --archives ${archives})
+  set_tests_properties(second_copies_negative_control PROPERTIES PASS_REGULAR_EXPRESSION "bytes of second copies: [0-9]+, and")
+  set_tests_properties(second_copies second_copies_negative_control PROPERTIES LABELS tools)
+endif()
+
 # Names that were replaced do not come back.
 set(names_script ${CMAKE_CURRENT_SOURCE_DIR}/check/retired_names.py ${CMAKE_CURRENT_SOURCE_DIR}/check/retired_names.txt)
 add_test(NAME retired_names COMMAND ${HEADLAB_PYTHON3} ${names_script} ${PROJECT_SOURCE_DIR})

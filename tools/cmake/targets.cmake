@@ -45,13 +45,14 @@ function(headlab_sources result)
 endfunction()
 
 # headlab_join_sources(TARGET): with CMAKE_UNITY_BUILD, as in the presets, up to HEADLAB_UNIT_FILES files
-# of one room (engine/scenario, validation/theory: a folder of the first two levels, with those below
-# it; of tests a folder) are compiled as one, which takes a quarter of the time: most of it goes into
-# headers and templates that the files share. A name in an anonymous namespace is therefore unique in
-# its room. Files with flags of their own are compiled alone; all are with -D CMAKE_UNITY_BUILD=OFF.
+# of one folder are compiled as one, which takes a quarter of the time: most of it goes into headers
+# and templates that the files share. Of the product, a folder of the second level (engine/scenario,
+# validation/theory) is joined with those below it; of tests, each folder is alone. A name in an
+# anonymous namespace is therefore unique among them. Files with flags of their own are compiled
+# alone; all are with -D CMAKE_UNITY_BUILD=OFF.
 function(headlab_join_sources target)
   get_target_property(sources ${target} SOURCES)
-  set(rooms)
+  set(groups)
   foreach(source IN LISTS sources)
     cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} NORMALIZE)
     cmake_path(GET source PARENT_PATH folder)
@@ -59,19 +60,19 @@ function(headlab_join_sources target)
     if(NOT source MATCHES "\\.test\\.cpp$")
       string(REGEX REPLACE "^([^/]+/[^/]+)/.*" "\\1" folder ${folder})
     endif()
-    string(MAKE_C_IDENTIFIER ${folder} room)
-    list(APPEND rooms ${room})
-    list(APPEND files_${room} ${source})
+    string(MAKE_C_IDENTIFIER ${folder} group)
+    list(APPEND groups ${group})
+    list(APPEND files_${group} ${source})
   endforeach()
-  list(REMOVE_DUPLICATES rooms)
-  foreach(room IN LISTS rooms)
-    list(LENGTH files_${room} count)
+  list(REMOVE_DUPLICATES groups)
+  foreach(group IN LISTS groups)
+    list(LENGTH files_${group} count)
     math(EXPR units "(${count} + ${HEADLAB_UNIT_FILES} - 1) / ${HEADLAB_UNIT_FILES}")
     set(index 0)
-    foreach(source IN LISTS files_${room})
+    foreach(source IN LISTS files_${group})
       math(EXPR unit "${index} * ${units} / ${count}")
       math(EXPR index "${index} + 1")
-      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${room}_${unit})
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group}_${unit})
     endforeach()
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)

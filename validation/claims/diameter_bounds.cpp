@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include <Eigen/SVD>
+#include <Eigen/Core>
 
+#include "kernels/decompositions.h"
 #include "kernels/stack/layers.h"
 #include "kernels/stack/worker.h"
 #include "validation/claims/stack_examples.h"
@@ -14,10 +15,6 @@
 
 namespace headlab {
 namespace {
-
-double spectral_norm(const Eigen::MatrixXd& map) {
-  return Eigen::JacobiSVD<Eigen::MatrixXd>(map).singularValues()(0);
-}
 
 std::vector<HeadNorms> norms_of(const Stack& stack, const StackDraws& draws, Eigen::Index d) {
   std::vector<HeadNorms> norms;

@@ -7,10 +7,9 @@
 #include <cmath>
 #include <utility>
 
-#include <Eigen/Cholesky>
 #include <Eigen/Core>
-#include <Eigen/SVD>
 
+#include "kernels/decompositions.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 
@@ -36,7 +35,7 @@ Eigen::MatrixXd factor_of(const Condition& condition) {
       covariance(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) = law.covariance[i][j];
     }
   }
-  return covariance.llt().matrixL();
+  return Cholesky(covariance).lower();
 }
 
 /// Head 0 of each condition has full rank, head 1 the rank and method of the condition. The first
@@ -52,9 +51,9 @@ std::vector<Finding> has_least_score_error(Experiment& experiment) {
     const Eigen::MatrixXd compressed = scores_of(plan, 1, factor);
     const double error = (scores - compressed).squaredNorm() / scores.squaredNorm();
     if (i == 0) {
-      const auto rank = static_cast<Eigen::Index>(
-          Eigen::JacobiSVD<Eigen::MatrixXd>(compressed).setThreshold(1e-9).rank());
-      const Eigen::VectorXd values = Eigen::JacobiSVD<Eigen::MatrixXd>(scores).singularValues();
+      const Eigen::VectorXd kept = singular_values(compressed);
+      const auto rank = (kept.array() > 1e-9 * kept(0)).count();
+      const Eigen::VectorXd values = singular_values(scores);
       least = values.tail(values.size() - rank).squaredNorm() / scores.squaredNorm();
       finding.comparisons.push_back(equal_to(
           "squared score error of KQ-SVD less that of the singular values left out, relative",

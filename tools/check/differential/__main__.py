@@ -120,10 +120,12 @@ def search(examples: int, seed: int | None, tally: Tally, *, shrink: bool, only:
         Hypothesis repeats parts of earlier examples: drawn relations would be far from equally frequent.
         """
         prefix, all_relations = of_tree(tree)
+        if failing:
+            return [name for name in failing if name in all_relations]
         names = [name for name in all_relations if not only or name in only]
         count = min(AT_ONCE, len(names))
         turn[prefix] += count
-        return failing or [names[(turn[prefix] + i) % len(names)] for i in range(count)]
+        return [names[(turn[prefix] + i) % len(names)] for i in range(count)]
 
     phases = [Phase.generate, *([Phase.shrink] if shrink else [])]
 

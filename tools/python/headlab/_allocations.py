@@ -9,11 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _engine
-from ._arguments import assign, path
+from ._arguments import assign, duration, path, whole
 from ._errors import RunError, ScenarioError, translated
 from ._jobs import Progress, finish, warn_unfinished
 from ._labelled import dataset_of_group, frame_of
-from ._run import duration, whole
 from ._scenario import ScenarioLike, Sets, Source
 
 if TYPE_CHECKING:

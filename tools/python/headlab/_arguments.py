@@ -49,6 +49,21 @@ def path(name: str, value: Any) -> str:
     return found
 
 
+def duration(name: str, value: float | str | None) -> str | None:
+    """Seconds, or a text as "30m"."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return repr(float(value))
+    except (TypeError, ValueError):
+        raise TypeError(f'{name}: is of type {type(value).__name__}, needs seconds or a text as "30m"') from None
+
+
+def whole(value: Any) -> str | None:
+    """A whole number as the engine checks it."""
+    return None if value is None else str(value)
+
+
 def assign(target: Any, **given: Any) -> None:
     """Sets attributes of an object of the engine, which checks their types."""
     for name, value in given.items():

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _engine
-from ._arguments import index
+from ._arguments import index, whole
 from ._errors import ScenarioError, translated
 from ._jobs import Progress, wait
 from ._labelled import suggestion
-from ._run import whole
 from ._scenario import ScenarioLike, Sets, Source
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from . import _engine
+from ._arguments import whole
 from ._arrays import host_array
 from ._errors import HeadlabWarning, ScenarioError, translated
 from ._jobs import wait
-from ._run import whole
 from .heads import Heads
 
 if TYPE_CHECKING:

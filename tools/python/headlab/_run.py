@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _engine
-from ._arguments import assign, flag
+from ._arguments import assign, duration, flag, whole
 from ._arguments import path as path_text
 from ._arguments import text as text_of
 from ._errors import HeadlabError, HeadlabWarning, RunError, ScenarioError, translated
@@ -281,21 +281,6 @@ class _Tables(Labelled):
 
     def _group(self) -> Mapping[str, Any]:
         return self._tables
-
-
-def duration(name: str, value: float | str | None) -> str | None:
-    """Seconds, or a text as "30m"."""
-    if value is None or isinstance(value, str):
-        return value
-    try:
-        return repr(float(value))
-    except (TypeError, ValueError):
-        raise TypeError(f'{name}: is of type {type(value).__name__}, needs seconds or a text as "30m"') from None
-
-
-def whole(value: Any) -> str | None:
-    """A whole number as the engine checks it."""
-    return None if value is None else str(value)
 
 
 def _until(value: Any) -> str | None:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from . import _engine
 from ._allocations import Allocation
-from ._arguments import index
+from ._arguments import duration, index
 from ._arguments import path as path_text
 from ._arguments import text as text_of
+from ._arguments import whole
 from ._errors import ScenarioError, translated
 from ._jobs import TRAINING_SET, Progress, finish, wait, warn_unfinished
 from ._labelled import Labelled, frame_of, suggestion
-from ._run import Result, duration, whole
+from ._run import Result
 from ._scenario import ScenarioLike, Sets, Source
 
 if TYPE_CHECKING:

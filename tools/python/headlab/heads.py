@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from . import _engine as engine
 from ._arrays import array_of_lists, host_array
-from ._arguments import assign, flag, index, text
+from ._arguments import assign, flag, index, text, whole
 from ._arguments import path as path_text
 from ._errors import ScenarioError, translated
 from ._jobs import Progress, wait
-from ._run import whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

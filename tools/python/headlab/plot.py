@@ -10,18 +10,15 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ._errors import ScenarioError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
-
-    from ._run import Result
-    from ._studies import Verdicts
 
 # Colours that stay apart for colour-blind readers and in grey.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -136,10 +133,43 @@ class _Along:
     series_name: str
 
 
+class _Figures(Protocol):
+    """What pictures need of a result."""
+
+    @property
+    def swept(self) -> Mapping[str, NDArray[Any]]: ...
+    @property
+    def attributes(self) -> Mapping[str, Any]: ...
+    @property
+    def nodes(self) -> Any: ...
+    def dims(self, name: str) -> tuple[str, ...]: ...
+    def __getitem__(self, name: str) -> NDArray[Any]: ...
+    def __contains__(self, name: object) -> bool: ...
+
+
+class _Row(Protocol):
+    """What a picture needs of a verdict."""
+
+    @property
+    def claim(self) -> str: ...
+    @property
+    def form(self) -> str: ...
+    @property
+    def verdict(self) -> str: ...
+    @property
+    def effect(self) -> float | None: ...
+    @property
+    def mcse(self) -> float | None: ...
+    @property
+    def margin(self) -> float: ...
+    @property
+    def zone(self) -> str | None: ...
+
+
 class Plots:
     """Pictures of one result: ``r.plot.components()``."""
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: _Figures) -> None:
         self._r = result
 
     def _keys(self) -> dict[str, str]:
@@ -421,7 +451,7 @@ def _colours(count: int) -> list[Any]:
     return list(matplotlib.colormaps["viridis"]([0.92 * i / (count - 1) for i in range(count)]))
 
 
-def _running_mse(r: Result, nodes: Any, condition: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _running_mse(r: _Figures, nodes: Any, condition: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """MSE of the first replicates, by the formulas of docs/results-nc.md."""
     import numpy as np
 
@@ -468,16 +498,15 @@ def _running_mse(r: Result, nodes: Any, condition: int) -> tuple[NDArray[Any], N
     return np.array(counts), np.array(values)
 
 
-def verdicts(v: Verdicts, ax: Axes | None = None) -> Axes:
+def verdicts(v: Iterable[_Row], ax: Axes | None = None) -> Axes:
     """Effects of verdicts with 95 % intervals, over the grey range in which a form still holds.
 
     An effect that is far larger than the margins is an arrow at the edge, with its value.
     """
-    from ._studies import Verdicts
-
-    if not isinstance(v, Verdicts):
+    rows = list(v) if isinstance(v, Iterable) else [v]
+    if not all(hasattr(one, "effect") for one in rows):
         raise ScenarioError(f"verdicts: is given {type(v).__name__}, needs what hl.validate gives")
-    known = [one for one in v if one.effect is not None and one.mcse is not None]
+    known = [one for one in rows if one.effect is not None and one.mcse is not None]
     if not known:
         raise ScenarioError("verdicts: none has an effect to draw")
     ax = _axes(ax)

@@ -14,8 +14,8 @@
 #include "engine/files/error.h"
 #include "kernels/decompositions.h"
 #include "validation/theory/depth/simplex.h"
-#include "validation/theory/depth/small_residual.h"
 #include "validation/theory/depth/testing/known_answers.h"
+#include "validation/theory/depth/testing/small_residual.h"
 
 namespace headlab {
 namespace {

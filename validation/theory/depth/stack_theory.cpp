@@ -8,10 +8,11 @@
 #include <variant>
 #include <vector>
 
-#include <Eigen/SVD>
+#include <Eigen/Core>
 
 #include "engine/files/error.h"
 #include "engine/scenario/stack/stack_setting.h"
+#include "kernels/decompositions.h"
 #include "kernels/stack/stack.h"
 #include "kernels/stack/worker.h"
 #include "validation/theory/depth/contraction_bounds.h"
@@ -158,10 +159,6 @@ bool use_energies(TheoryResult& theory, const StackSetting& s) {
   theory.source = "exact";
   theory.form = "exact expected energies of fresh Gaussian values";
   return true;
-}
-
-double spectral_norm(const MatrixXd& matrix) {
-  return Eigen::JacobiSVD<MatrixXd>(matrix).singularValues()(0);
 }
 
 double diameter_of(const MatrixXd& tokens) {
