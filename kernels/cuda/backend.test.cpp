@@ -26,11 +26,6 @@ namespace {
 using test::all_kernels;
 using test::one_replicate;
 
-::testing::AssertionResult close_to_reference(const Plan& plan, std::uint64_t replicate,
-                                              const std::vector<double>& statistics) {
-  return test::close_to_reference(plan, replicate, statistics, test::cuda_rounding(plan));
-}
-
 TEST_F(Cuda, DrawsTheBitsOfTheReferenceForEveryDesign) {
   const MixtureDesign mixture{.weights = {0.3, 0.7}, .means = {{0, 1, 2}, {3, 4, 5}}};
   const FileDesign file{.rows = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}}};
@@ -136,75 +131,14 @@ TEST_F(Cuda, StatisticsAreEquivalentToReference) {
           Options options = small_options();
           options.fallback_queries = &fallback;
           const auto backend = make_cuda_backend(options);
-          EXPECT_TRUE(close_to_reference(plan, 2, one_replicate(*backend, plan, 2).mean))
+          EXPECT_TRUE(
+              close_to_reference(plan, 2, one_replicate(*backend, plan, 2).mean, {}, fallback))
               << "n " << shape.n << " H " << shape.heads << " k " << shape.k << " Q "
               << shape.queries << " kernel " << kernel.index() << " estimator "
               << static_cast<int>(estimator) << " moments " << static_cast<int>(mode);
           if (smooth) {
             EXPECT_EQ(fallback, 0u) << "kernel " << kernel.index() << " k " << shape.k;
           }
-        }
-      }
-    }
-  }
-}
-
-/// Largest sum_j |query_j key_j| over the heads, queries and points of a training set, in the units
-/// of the keys.
-double largest_product(const Plan& plan, const TrainingSet& sample) {
-  const auto d = static_cast<std::size_t>(plan.d);
-  const auto k = static_cast<std::size_t>(plan.k);
-  const auto count = static_cast<std::size_t>(plan.queries);
-  const std::vector<double> queries = projected_queries(plan);
-  const std::vector<double> centre = centre_of(plan);
-  double largest = 0;
-  for (std::size_t h = 0; h < static_cast<std::size_t>(plan.heads); ++h) {
-    for (std::size_t i = 0; i < sample.regression.size(); ++i) {
-      std::vector<double> key(k);
-      for (std::size_t j = 0; j < k; ++j) {
-        for (std::size_t c = 0; c < d; ++c) {
-          key[j] += plan.projections[(h * d + c) * k + j] * (sample.x[i * d + c] - centre[c]) *
-                    key_unit(plan.kernel);
-        }
-      }
-      for (std::size_t q = 0; q < count; ++q) {
-        double sum = 0;
-        for (std::size_t j = 0; j < k; ++j) {
-          sum += std::abs(key[j] * queries[(h * k + j) * count + q]);
-        }
-        largest = std::max(largest, sum);
-      }
-    }
-  }
-  return largest;
-}
-
-TEST_F(Cuda, SplitProductsKeepTheDigits) {
-  // Against float32 products of the same keys, on so few of them that little else is rounded: each
-  // side may err by 2^-20 of the product, and one of the three products left out by 2^-12.
-  Options split_products = small_options();
-  split_products.limits.stores_keys = true;
-  Options plain_products = small_options();
-  plain_products.limits.no_tensor_cores = true;
-  for (const int k : {16, 30, 64}) {
-    for (const KernelLaw& kernel : {KernelLaw(GaussianKernel{.bandwidth = 1.5}),
-                                    KernelLaw(SoftmaxKernel{.temperature = 2})}) {
-      const Plan plan =
-          test::make_plan({.n = 3, .d = 70, .heads = 3, .k = k, .queries = 40}, kernel);
-      const Microkernel found = plan_launch(plan).microkernel;
-      ASSERT_TRUE(found == Microkernel::tensor16 || found == Microkernel::tensor32 ||
-                  found == Microkernel::tensor64);
-      ASSERT_EQ(plan_launch(plan, plain_products.limits).microkernel, Microkernel::any);
-      for (std::uint64_t replicate = 0; replicate < 4; ++replicate) {
-        const auto split = one_replicate(*make_cuda_backend(split_products), plan, replicate).mean;
-        const auto plain = one_replicate(*make_cuda_backend(plain_products), plan, replicate).mean;
-        // Of an exponent of 2; a weight changes by its ln 2 th part, an estimate by no more than
-        // that of the largest value, 2.
-        const double exponent =
-            2 * 0x1p-20 * 2 * largest_product(plan, draw_training_set(plan, replicate));
-        const double bound = 2 * (exponent * std::log(2.0) + 20 * test::eps32);
-        for (std::size_t i = 0; i < split.size(); ++i) {
-          ASSERT_TRUE(std::abs(split[i] - plain[i]) <= bound) << k << " " << kernel.index();
         }
       }
     }
@@ -313,8 +247,8 @@ TEST_F(Cuda, TheFallbackIsEquivalentToReference) {
       const Plan plan =
           test::make_plan({.n = 200, .heads = 3}, kernel, Estimator::conditional, mode);
       ASSERT_TRUE(plan_launch(plan, options.limits).fallback_only);
-      EXPECT_TRUE(
-          close_to_reference(plan, 1, one_replicate(*make_cuda_backend(options), plan, 1).mean))
+      EXPECT_TRUE(close_to_reference(
+          plan, 1, one_replicate(*make_cuda_backend(options), plan, 1).mean, options.limits))
           << kernel.index();
     }
   }
@@ -364,9 +298,9 @@ TEST_F(Cuda, QueriesWithProjectionsOfTheirOwnAreEquivalentToReference) {
     for (const Options& options : {small_options(), fallback_only}) {
       ASSERT_EQ(plan_launch(plan, options.limits).fallback_only, options.limits.shared_bytes == 0);
       const auto statistics = one_replicate(*make_cuda_backend(options), plan, 2).mean;
-      EXPECT_TRUE(close_to_reference(plan, 2, statistics)) << k;
+      EXPECT_TRUE(close_to_reference(plan, 2, statistics, options.limits)) << k;
       // Negative control: the keys' projections for the queries too.
-      EXPECT_FALSE(close_to_reference(shared, 2, statistics)) << k;
+      EXPECT_TRUE(far_from_reference(shared, 2, statistics)) << k;
     }
   }
 }
@@ -377,8 +311,8 @@ TEST_F(Cuda, TheComparisonSeesABandwidthOffByOnePercent) {
 
   plan.kernel = GaussianKernel{.bandwidth = 0.707};
 
-  EXPECT_FALSE(close_to_reference(plan, 2, statistics));
-  EXPECT_FALSE(close_to_reference(plan, 2, std::vector<double>(statistics.size(), std::nan(""))));
+  EXPECT_TRUE(far_from_reference(plan, 2, statistics));
+  EXPECT_TRUE(far_from_reference(plan, 2, std::vector<double>(statistics.size(), std::nan(""))));
 }
 
 TEST_F(Cuda, NoiseThatVariesIsEquivalentToReference) {

@@ -164,9 +164,11 @@ QueryArrays query_arrays(const Plan& plan, const LaunchPlan& launch,
   return arrays;
 }
 
-/// Two neighbouring numbers number(0), number(1) in float16: their upper or their lower parts.
+/// Two neighbouring numbers number(0), number(1) in float16: their upper or their lower parts; 0 in
+/// place of the latter without `lower_parts`.
 template <class Number>
-std::uint32_t split_word(const Number& number, bool low) {
+std::uint32_t split_word(const Number& number, bool low, bool lower_parts) {
+  if (low && !lower_parts) return 0;
   std::uint32_t packed = 0;
   for (int i = 0; i < 2; ++i) {
     const float x = number(i);
@@ -195,7 +197,8 @@ std::vector<CoordinateUnit> coordinate_units(const std::vector<float>& rows,
 
 /// See Projections::fragments.
 std::vector<FourWords> projection_fragments(const std::vector<float>& rows, int heads, int padded_k,
-                                            const std::vector<CoordinateUnit>& units) {
+                                            const std::vector<CoordinateUnit>& units,
+                                            bool lower_parts) {
   const auto d = static_cast<int>(units.size());
   std::vector<FourWords> fragments;
   constexpr int side = 16;
@@ -214,7 +217,7 @@ std::vector<FourWords> projection_fragments(const std::vector<float>& rows, int 
                 const auto at = static_cast<std::size_t>((head * padded_k + row) * d + first + i);
                 return scale == 0 ? 0.0f : rows[at] / scale;
               };
-              words.v[e] = split_word(number, low);
+              words.v[e] = split_word(number, low, lower_parts);
             }
           }
         }
@@ -225,10 +228,12 @@ std::vector<FourWords> projection_fragments(const std::vector<float>& rows, int 
 }
 
 /// See Queries::fragments.
-std::vector<FourWords> query_fragments(const QueryArrays& arrays, int heads, int padded_k) {
+std::vector<FourWords> query_fragments(const QueryArrays& arrays, int heads, int padded_k,
+                                       bool lower_parts) {
   std::vector<FourWords> fragments;
   const auto word = [&](const float* rows, int coordinate, int query, bool low) {
-    return split_word([&](int i) { return rows[(coordinate + i) * arrays.padded + query]; }, low);
+    return split_word([&](int i) { return rows[(coordinate + i) * arrays.padded + query]; }, low,
+                      lower_parts);
   };
   for (int first = 0; first < arrays.padded; first += fragment_queries) {
     for (int head = 0; head < fragment_heads(heads); ++head) {
@@ -257,7 +262,7 @@ std::vector<FourWords> query_fragments(const QueryArrays& arrays, int heads, int
 
 }  // namespace
 
-Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream)
+Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream, bool lower_parts)
     : norm_coefficient(norm_coefficient_of(plan.kernel)) {
   const DeviceTrainingSets some = first_points(plan);
   value_centre = median(some.m);
@@ -274,7 +279,7 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream)
   const std::vector<float> numbers(rounded, rounded + plan.table.size());
   const std::vector<float> rounded_centre(exact_centre.begin(), exact_centre.end());
   const std::vector<FourWords> fragments =
-      launch.on_tensor_cores() ? query_fragments(arrays, plan.heads, launch.padded_k)
+      launch.on_tensor_cores() ? query_fragments(arrays, plan.heads, launch.padded_k, lower_parts)
                                : std::vector<FourWords>();
   const int tile_keys = projected_tile_keys(launch.padded_k, launch.totals.pairs);
   const int heads_of_tile = launch.weigh.group_heads;
@@ -289,7 +294,7 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream)
     // Tokens that are kept apart from points have the centre subtracted.
     units = coordinate_units(
         rows, launch.tokens.separate ? std::vector<float>(rounded_centre.size()) : rounded_centre);
-    of_projections = projection_fragments(rows, plan.heads, launch.padded_k, units);
+    of_projections = projection_fragments(rows, plan.heads, launch.padded_k, units, lower_parts);
   }
   std::vector<SeenTokens> views = launch.tokens.seen;
   if (views.empty() && !mechanism.keep.off()) {

@@ -15,7 +15,8 @@ namespace headlab::HEADLAB_CUDA_NAMESPACE {
 /// Constants of a plan, in the stream's memory for them. Throws OutOfMemory where it does not
 /// suffice.
 struct Constants {
-  Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream);
+  /// \param lower_parts false: those of numbers for the tensor cores are 0, see Options
+  Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream, bool lower_parts = true);
 
   std::optional<double> norm_coefficient;  ///< of the kernel law, where it has a product form
   float value_centre = 0;   ///< subtracted from the values, so that the rest has the digits

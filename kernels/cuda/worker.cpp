@@ -41,7 +41,7 @@ CudaWorker::CudaWorker(const Plan& plan, int device, const Options& options, con
       layout_(plan.layout()),
       fallback_queries_(options.fallback_queries),
       launch_(plan_launch(plan, options.limits)),
-      constants_(plan, launch_, *stream_),
+      constants_(plan, launch_, *stream_, !options.no_lower_parts),
       segment_replicates_(segment_of(layout_, options.statistics_bytes)),
       batch_(plan_, launch_, constants_, *stream_) {
   allocate(options.batch_replicates > 0 ? options.batch_replicates : batch_.good_replicates());

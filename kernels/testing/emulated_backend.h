@@ -9,6 +9,7 @@
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/emulator/control.h"
 #include "kernels/cuda/emulator/emulator.h"
+#include "kernels/testing/cuda_agreement.h"
 #include "kernels/testing/test_plans.h"
 
 #if defined(HEADLAB_EMULATE_CUDA)
@@ -42,6 +43,7 @@ class Cuda : public ::testing::Test {
  protected:
   void SetUp() override { control::reset(); }
   void TearDown() override {
+    print_compared_kernels();
     set_thread_order(Order::ascending);
     set_block_order(Order::ascending);
     control::reset();

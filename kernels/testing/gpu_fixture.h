@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -60,39 +59,27 @@ class GpuBackend : public ::testing::Test {
     }
   }
   void TearDown() override {
-    if (compared_ > 0) {
-      RecordProperty("compared", compared_);
-      RecordProperty("largest_relative_error", std::to_string(1e6 * max_error_) + "e-6");
+    std::uint64_t compared = 0;
+    double relative = 0, over_tolerance = 0;
+    for (const auto& [name, found] : compared_kernels()) {
+      compared += found.compared;
+      relative = std::max(relative, found.relative);
+      over_tolerance = std::max(over_tolerance, found.over_tolerance);
     }
+    if (compared > 0) {
+      RecordProperty("compared", std::to_string(compared));
+      RecordProperty("largest_relative_error", std::to_string(1e6 * relative) + "e-6");
+      RecordProperty("largest_error_over_tolerance", std::to_string(over_tolerance));
+    }
+    print_compared_kernels();
   }
 
-  /// Compares the statistics of one replicate with the reference, and keeps the largest error
-  /// relative to the largest statistic of its kind.
+  /// Compares the statistics of one replicate with the reference.
   void compare(const Plan& plan, std::uint64_t replicate, const Options& options = {}) {
-    const std::vector<double> statistics =
-        test::one_replicate(*make_cuda_backend(options), plan, replicate).mean;
-    std::vector<double> expected;
-    EXPECT_TRUE(
-        test::close_to_reference(plan, replicate, statistics, test::cuda_rounding(plan), &expected))
-        << text_of(plan);
-    const MomentLayout layout = plan.layout();
-    double scale[2] = {};
-    auto kind = [&](std::size_t i) { return i % layout.per_query() >= layout.noise_offset(); };
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      scale[kind(i)] = std::max(scale[kind(i)], std::abs(expected[i]));
-    }
-    for (std::size_t i = 0; i < expected.size() && scale[kind(i)] > 0; ++i) {
-      const double error = std::abs(statistics[i] - expected[i]) / scale[kind(i)];
-      if (!(error <= max_error_)) max_error_ = std::isnan(error) ? HUGE_VAL : error;
-    }
-    ++compared_;
+    EXPECT_TRUE(agrees(plan, replicate, options)) << text_of(plan);
   }
 
   std::vector<DeviceInfo> devices_;
-
- private:
-  int compared_ = 0;
-  double max_error_ = 0;
 };
 
 }  // namespace headlab::HEADLAB_CUDA_NAMESPACE

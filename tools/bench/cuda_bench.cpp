@@ -22,6 +22,7 @@
 
 #include "engine/run/simulate.h"
 #include "kernels/cuda/backend.h"
+#include "kernels/cuda/kernel_choice.h"
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/status.h"
@@ -137,46 +138,6 @@ Plan bench_plan(int k, Estimator estimator, MomentMode mode, std::uint64_t n = 4
   plan.regression = ZeroRegression{}.function(plan.table, plan.d);
   plan.noise = NormalNoise{.sd = 1}.sampler(plan.table, plan.d);
   return plan;
-}
-
-/// The form of the inner loop, as tools/check/slots.toml names it.
-const char* form_of(cuda::Microkernel microkernel) {
-  using enum cuda::Microkernel;
-  switch (microkernel) {
-    case distances1:
-      return "distances1";
-    case distances2:
-      return "distances2";
-    case distances4:
-      return "distances4";
-    case distances8:
-      return "distances8";
-    case dots1:
-      return "dots1";
-    case dots2:
-      return "dots2";
-    case dots3:
-      return "dots3";
-    case dots4:
-      return "dots4";
-    case shifted1:
-      return "shifted1";
-    case shifted2:
-      return "shifted2";
-    case shifted4:
-      return "shifted4";
-    case tensor8:
-      return "tensor8";
-    case tensor16:
-      return "tensor16";
-    case tensor32:
-      return "tensor32";
-    case tensor64:
-      return "tensor64";
-    case any:
-      break;
-  }
-  return "any";
 }
 
 /// Keeps the workers of one plan on a backend for the next job, with their memory.
@@ -443,7 +404,7 @@ int run(const Arguments& arguments) {
             {"binds", limit.binds},
             {"job_limit", job_limit.weights_per_second},
             {"job_binds", job_limit.binds},
-            {"form", form_of(cuda::plan_launch(plan).microkernel)}};
+            {"form", cuda::form_of(cuda::plan_launch(plan).microkernel)}};
         cuda::KernelTimes times;
         double fused = NAN, fused_percent = NAN, job_rate = NAN, job_percent = NAN;
         if (arguments.only != "jobs") {
