@@ -59,6 +59,16 @@ def of_accuracy(report):
     return ["Errors of the comparisons:", "", *table(["test", "errors"], rows)] if rows else []
 
 
+def of_compared_kernels(report):
+    rows = [[r["form"], r["keys"], r["sums"], r["passes"], r["compared"], r["queries"], r["unbounded_queries"], r["fallback_queries"], f"{r['error_over_tolerance']:.2g}",
+             f"{r['relative_error']:.1e}", r["case"]] for r in report["stages"].get("agreement", {}).get("kernels", [])]
+    if not rows:
+        return []
+    return ["Kernels that were compared with `reference`, replicate by replicate; the largest error in tolerances, which are bounds of rounding, "
+            "and its case; and the largest error relative to the largest statistic of its kind:", "",
+            *table(["form", "keys", "sums", "passes", "replicates", "queries", "without a bound", "on the slow path", "error / tolerance", "relative error", "case"], rows)]
+
+
 def of_kernels(report):
     kernels, jobs = (report["stages"].get(name, {}) for name in ("kernels", "jobs"))
     one = kernels if kernels.get("rows") else jobs
@@ -132,7 +142,8 @@ def gpu_tables(report):
         devices = report["machine"]["devices"]
         driver = ", driver " + devices[0]["driver"] if isinstance(devices, list) else ""
         parts = [[f"{report['started'][:10]}, commit {report['commit']}, {report['devices_used']}{driver}."], of_stages(report),
-                 of_kernels(report), of_jobs(report), of_counters(report), of_peers(report), of_accuracy(report)]
+                 of_kernels(report), of_jobs(report), of_counters(report), of_peers(report), of_accuracy(report),
+                 of_compared_kernels(report)]
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise Stop(f"the report of gpu-check is damaged ({type(error).__name__}: {error})") from error
     lines = []

@@ -101,11 +101,20 @@ elif name == "cuda_gpu_tests":
         print("[ RUN      ] GpuBackend.First", flush=True)
         os.kill(os.getpid(), signal.SIGSEGV)
     failing = modes.get("tests") == "fail"
+    def compared(kernel, count, error):
+        form, keys, sums = kernel
+        print("[ COMPARED ] " + json.dumps({"form": form, "keys": keys, "sums": sums, "passes": "values", "compared": count,
+                                            "queries": 5 * count, "unbounded_queries": 0, "fallback_queries": 1, "error_over_tolerance": error, "relative_error": error / 1e6}))
+    tensor, dots = ("tensor16", "projected", "heads"), ("dots4", "read", "pairs of 8 in registers")
     print("[ RUN      ] GpuBackend.First")
+    compared(tensor, 7, 0.25)
+    compared(dots, 4, 0.5)
     print("[       OK ] GpuBackend.First (3 ms)", flush=True)
     print("[ RUN      ] GpuBackend.Second", flush=True)
     if modes.get("tests") == "sleep":
         time.sleep(60)
+    compared(tensor, 5, 1.5 if failing else 0.125)
+    print('[ COMPARED ] {"form": "dots4", "keys"')
     print("[  FAILED  ] GpuBackend.Second (3 ms)" if failing else "[       OK ] GpuBackend.Second (3 ms)")
     for argument in arguments:
         if argument.startswith("--gtest_output=json:"):
@@ -275,6 +284,10 @@ def incomplete(report):
             found.append(f"{name} without clocks")
     if stages.get("agreement", {}).get("accuracy", {}).get("First", {}).get("compared") != "12":
         found.append("errors of the comparisons")
+    kernels = [(row["form"], row["compared"], row["fallback_queries"], row["error_over_tolerance"], row["case"])
+               for row in stages.get("agreement", {}).get("kernels", [])]
+    if kernels != [("dots4", 4, 1, 0.5, "GpuBackend.First"), ("tensor16", 12, 2, 0.25, "GpuBackend.First")]:
+        found.append(f"kernels that were compared, {kernels}")
     for name, rows in (("kernels", 14), ("jobs", 14), ("peers", 1), ("counters", 6)):
         if len(stages.get(name, {}).get("rows", [])) != rows:
             found.append(f"rows of {name}")
@@ -338,7 +351,7 @@ def check_stages(stand):
     require(not incomplete(full), f"a full report lacks {incomplete(full)}")
     require("8.4 issue slots a weight, 8.4 counted" in done.stdout and "a line of the peers" in done.stdout, done.stdout)
     # The control: what is looked for is missed.
-    for path in (("complete",), ("stages", "jobs", "rows"), ("stages", "counters", "rows"), ("slots",), ("stages", "agreement", "accuracy"),
+    for path in (("complete",), ("stages", "jobs", "rows"), ("stages", "counters", "rows"), ("slots",), ("stages", "agreement", "accuracy"), ("stages", "agreement", "kernels"),
                  ("stages", "kernels", "clocks_seen"), ("machine", "devices")):
         poorer = copy.deepcopy(full)
         entry = poorer
@@ -367,6 +380,7 @@ def check_stages(stand):
     report, done = stand.checked(1, "--logs", logs, "--stages", "agreement", fake="tests=fail")
     tests = report["stages"]["agreement"]
     require(tests["failed"] == ["GpuBackend.Second"], "the failing case")
+    require(tests["kernels"][1]["error_over_tolerance"] == 1.5 and tests["kernels"][1]["case"] == "GpuBackend.Second", "the kernel that is wrong")
     # What did not pass is run again alone, and its first lines are shown.
     require({name: entry["status"] for name, entry in tests["alone"].items()} == {"GpuBackend.Second": "failed", "GpuBackend.Third": "passed"},
             f"cases alone: {tests['alone']}")
@@ -463,6 +477,7 @@ def check_tables(stand):
                  "| plain | 4 | dots4 | 8.4 | 8.4 | 0.2 | xu 10, fma 10, alu 10, lsu 10 |", "| plain | 8 | - | - | 8.4 | 0.2 |",
                  "| 500 | 1 | 4 | plain | 1000000 | 0.140 | 0.030 |", "| 4 | 2.00 | attention float32 | 0.4000 | 5.0 | 1e-06 |",
                  "- left out: KeOps: not installed", "A sweep of 100 small conditions", "| First | largest_relative_error 1e-7",
+                 "| tensor16 | projected | heads | values | 12 | 60 | 0 | 2 | 0.25 | 2.5e-07 | GpuBackend.First |",
                  "| `counters` | passed |", "Learned heads: 1000 steps"):
         require(line in text, f"the page lacks {line!r}")
     partial, _ = stand.checked(1, fake="kernels=fail peers=missing ncu=permission")
