@@ -62,13 +62,15 @@ inline KernelChoice choice_of(const LaunchPlan& launch) {
   choice.keys = launch.projects ? "projected" : "read";
   if (launch.extra_row == ExtraRow::prior) choice.keys += ", prior";
   if (launch.extra_row == ExtraRow::mask || launch.masks) choice.keys += ", hidden";
-  const bool pairs = totals.pairs && !launch.fallback_only;
-  choice.sums = launch.fallback_only ? totals.pairs ? "pairs, float64" : "heads, float64"
-                : launch.register_heads > 0
-                    ? "pairs of " + std::to_string(launch.register_heads) + " in registers"
-                : pairs ? "pairs on " + std::to_string(pair_sides(totals.heads)) + " sides of 16"
-                : launch.bounds_squares ? "heads, squares bounded"
-                                        : "heads";
+  if (launch.fallback_only) {
+    choice.sums = totals.pairs ? "pairs, float64" : "heads, float64";
+  } else if (launch.register_heads > 0) {
+    choice.sums = "pairs of " + std::to_string(launch.register_heads) + " in registers";
+  } else if (totals.pairs) {
+    choice.sums = "pairs on tensor cores, sides " + std::to_string(pair_sides(totals.heads));
+  } else {
+    choice.sums = launch.bounds_squares ? "heads, squares bounded" : "heads";
+  }
   choice.passes = totals.scaled && totals.ensemble ? "values, noise, ensemble"
                   : totals.scaled                  ? "values, noise"
                   : totals.ensemble                ? "values, ensemble"

@@ -97,8 +97,25 @@ float tf32(std::uint32_t bits) {
   return std::bit_cast<float>(bits & 0xffffe000u);
 }
 
+/// Adds products to a float as an A100 does (Khattak and Mikaitis, arXiv:2512.07004): all are
+/// aligned to the largest, with one bit more than float32 has, and truncated; so is their sum.
+float add_products(float to, const double* products, unsigned count) {
+  double sum = static_cast<double>(to);
+  double largest = std::abs(sum);
+  for (unsigned i = 0; i < count; ++i) {
+    sum += products[i];
+    largest = std::max(largest, std::abs(products[i]));
+  }
+  if (!std::isfinite(sum) || largest == 0) return towards_zero(sum);
+  const double unit = std::ldexp(1.0, std::ilogb(largest) - 24);
+  double units = std::trunc(static_cast<double>(to) / unit);
+  for (unsigned i = 0; i < count; ++i) units += std::trunc(products[i] / unit);
+  return towards_zero(units * unit);
+}
+
 void multiply_add(const Calls& calls) {
   const auto k = static_cast<unsigned>(calls[0]->count);
+  const unsigned together = calls[0]->bytes == 4 ? 4 : 8;
   float a[16][16];
   float b[16][8];
   for (unsigned lane = 0; lane < warp; ++lane) {
@@ -127,11 +144,14 @@ void multiply_add(const Calls& calls) {
     for (unsigned i = 0; i < 4; ++i) {
       const unsigned row = lane / 4 + 8 * (i / 2);
       const unsigned column = 2 * (lane % 4) + i % 2;
-      double sum = static_cast<double>(d[i]);
-      for (unsigned at = 0; at < k; ++at) {
-        sum += static_cast<double>(a[row][at]) * static_cast<double>(b[at][column]);
+      for (unsigned first = 0; first < k; first += together) {
+        double products[8];
+        for (unsigned j = 0; j < together; ++j) {
+          const unsigned at = first + j;
+          products[j] = static_cast<double>(a[row][at]) * static_cast<double>(b[at][column]);
+        }
+        d[i] = add_products(d[i], products, together);
       }
-      d[i] = towards_zero(sum);
     }
   }
 }

@@ -6,7 +6,7 @@
 /// barrier (the results of the two thread orders differ), a barrier or a warp operation that not
 /// every thread reaches, and under AddressSanitizer any access beyond an array. Does not find races
 /// within a warp between two of its operations that both orders hide, races between thread blocks,
-/// errors of memory ordering, and the rounding of the tensor cores.
+/// errors of memory ordering, and the rounding of other tensor cores than an A100's.
 #pragma once
 
 #include <atomic>
@@ -132,8 +132,8 @@ void load_transposed(std::uint32_t (&out)[Count], const std::uint32_t* row) {
   detail::load_transposed(out, Count, row);
 }
 
-/// d + a0 b0 + a1 b1 ..., exact and then rounded towards zero to a float; tensor cores round every
-/// term, one or two bits beyond the largest.
+/// d + a0 b0 + a1 b1 ..., rounded as on an A100: eight products at a time, or four of TF32, with one
+/// bit beyond the largest term.
 inline void multiply_add_f16(float (&d)[4], const std::uint32_t (&a)[4],
                              const std::uint32_t (&b)[2]) {
   detail::multiply_add_f16(d, a, b, 16);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations of a warp in the emulator, and its numbers.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -201,6 +203,26 @@ TEST_F(Emulator, MultipliesMatricesInTheLayoutOfPtx) {
   Matrices coarse = given;
   coarse.a[3][5] = 1;
   EXPECT_EQ(differences(coarse, multiplied_tf32(fine), 8), 0);
+}
+
+TEST_F(Emulator, TensorCoresTruncateOneBitBeyondTheLargestTerm) {
+  Matrices m{};
+  std::ranges::fill(std::span(&m.a[0][0], 16 * 16), 0x1p-12f);
+  std::ranges::fill(std::span(&m.b[0][0], 16 * 8), 0x1p-12f);
+  std::ranges::fill(std::span(&m.d[0][0], 16 * 8), 1.0f);
+  // Sixteen products of 2^-24 beside 1 are kept, and of half of that lost.
+  EXPECT_EQ(multiplied<16>(m).d[3][5], 1 + 0x1p-20f);
+  EXPECT_EQ(multiplied_tf32(m).d[3][5], 1 + 0x1p-21f);
+  std::ranges::fill(std::span(&m.b[0][0], 16 * 8), 0x1p-13f);
+  EXPECT_EQ(multiplied<16>(m).d[3][5], 1.0f);
+  EXPECT_EQ(multiplied_tf32(m).d[3][5], 1.0f);
+  // Where nothing is larger they are all there.
+  std::ranges::fill(std::span(&m.d[0][0], 16 * 8), 0.0f);
+  EXPECT_EQ(multiplied<16>(m).d[3][5], 0x1p-21f);
+  m.d[3][5] = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(multiplied<16>(m).d[3][5], m.d[3][5]);
+  m.d[3][5] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_TRUE(std::isnan(multiplied<16>(m).d[3][5]));
 }
 
 TEST_F(Emulator, Float16HasElevenBits) {
