@@ -172,17 +172,20 @@ inline FitReference reference_answer(const FitCase& c, const Rounding& rounding)
 }
 
 /// True where a float32 backend's answer lies as near to the reference as rounding explains. NaN is
-/// never near.
-inline ::testing::AssertionResult close_to(const FitReference& reference, const FitAnswer& given) {
+/// never near. `largest` becomes at least the largest error in units of what is allowed.
+inline ::testing::AssertionResult close_to(const FitReference& reference, const FitAnswer& given,
+                                           double* largest = nullptr) {
   auto check = [&](const char* what, const std::vector<double>& numbers,
                    const std::vector<double>& exact, const std::vector<double>& allowed) {
     if (numbers.size() != exact.size()) return ::testing::AssertionFailure() << what << ": shape";
     for (std::size_t i = 0; i < exact.size(); ++i) {
-      if (!(std::abs(numbers[i] - exact[i]) <= allowed[i])) {
+      const double error = std::abs(numbers[i] - exact[i]);
+      if (!(error <= allowed[i])) {
         return ::testing::AssertionFailure()
                << what << ' ' << i << ": " << numbers[i] << ", reference " << exact[i]
                << ", allowed " << allowed[i];
       }
+      if (largest != nullptr && error > 0) *largest = std::max(*largest, error / allowed[i]);
     }
     return ::testing::AssertionSuccess();
   };
