@@ -233,12 +233,17 @@ inline StackDifference difference_of(const Plan& plan, const Plan& expected,
     const LayerRecord here = batch.record(0, l);
     const CentredTokens& a = state.tokens();
     const CentredTokens& b = here.tokens;
+    // Both may be off by the bounds that the definition carries along; a mean that cancels has
+    // none.
+    const double of_residual = std::min(2 * a.residual_error, 1e-10);
+    const double of_mean = std::min(2 * a.mean_error, 1e-10);
     const double mean = (a.mean - b.mean).norm() / std::max(a.mean.norm(), a.scale());
-    out.state = std::max({out.state, over((a.residual - b.residual).cwiseAbs().maxCoeff(), 1e-10),
-                          a.mean.isZero(0) && b.mean.isZero(0) ? 0 : over(mean, 1e-10)});
+    out.state =
+        std::max({out.state, over((a.residual - b.residual).cwiseAbs().maxCoeff(), of_residual),
+                  a.mean.isZero(0) && b.mean.isZero(0) ? 0 : over(mean, of_mean)});
     if (a.exponent != b.exponent) {
       out.state = std::max(out.state, over(std::abs(a.exponent - b.exponent),
-                                           1e-10 * std::max(1.0, std::abs(a.exponent))));
+                                           of_residual + 0x1p-51 * std::abs(a.exponent)));
     }
     out.last_exponent = b.exponent;
     for (std::size_t h = 0; h < here.attention.size(); ++h) {
@@ -272,7 +277,7 @@ inline StackDifference difference_of(const Plan& plan, const Plan& expected,
 inline Plan disturbed(const Plan& plan) {
   Plan other = plan;
   Stack stack = *plan.stack;
-  stack.temperature *= 1 + 1e-8;
+  stack.temperature *= 1 + 1e-11;
   other.stack = std::make_shared<const Stack>(stack);
   return other;
 }
