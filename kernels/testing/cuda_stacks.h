@@ -248,7 +248,9 @@ inline StackDifference difference_of(const Plan& plan, const Plan& expected,
     out.last_exponent = b.exponent;
     for (std::size_t h = 0; h < here.attention.size(); ++h) {
       const Attention& weights = state.attention()[h];
-      const double scale = std::max(1e-300, weights.rest().cwiseAbs().maxCoeff());
+      // Without an exponent the rests are differences of weights, and no more accurate than these.
+      const double of_weights = weights.exponent < 0 ? 1e-300 : weights.common().maxCoeff();
+      const double scale = std::max(of_weights, weights.rest().cwiseAbs().maxCoeff());
       out.state = std::max(
           {out.state, over((weights.common() - here.attention[h].common()).norm(), 1e-10),
            over((weights.rest() - here.attention[h].rest()).cwiseAbs().maxCoeff() / scale, 1e-10)});
