@@ -18,8 +18,8 @@ struct Options {
   /// more.
   std::uint64_t statistics_bytes = 64 << 20;
   LaunchLimits limits;
-  /// Queries and projections for the tensor cores lack their lower parts: results are wrong from the
-  /// 12th bit on. A fault for tests of the comparison.
+  /// Queries and projections for the tensor cores lack their lower parts: results are wrong from
+  /// the 12th bit on. A fault for tests of the comparison.
   bool no_lower_parts = false;
   /// Thread blocks that a kernel of a fit is divided into, about, where there is work for as many:
   /// some eight per multiprocessor of a large device. Not timed on a GPU yet.

@@ -60,16 +60,14 @@ struct Rounding {
 };
 
 /// True where statistics [layout.statistics()] lie as near to the reference as rounding explains.
-/// NaN is never near. `exact` becomes what the reference gives.
+/// NaN is never near.
 inline ::testing::AssertionResult close_to_reference(const Plan& plan, std::uint64_t replicate,
                                                      const std::vector<double>& statistics,
-                                                     const Rounding& rounding,
-                                                     std::vector<double>* exact = nullptr) {
+                                                     const Rounding& rounding) {
   const MomentLayout layout = plan.layout();
   const TrainingSet sample = draw_training_set(plan, replicate);
   WindowCounts windows;
   const auto expected = reference_statistics(plan, sample, windows);
-  if (exact != nullptr) *exact = expected;
   const double relative =
       eps32 * (rounding.constant + rounding.of_exponent * largest_exponent(plan, sample));
 

@@ -132,8 +132,8 @@ void load_transposed(std::uint32_t (&out)[Count], const std::uint32_t* row) {
   detail::load_transposed(out, Count, row);
 }
 
-/// d + a0 b0 + a1 b1 ..., rounded as on an A100: eight products at a time, or four of TF32, with one
-/// bit beyond the largest term.
+/// d + a0 b0 + a1 b1 ..., rounded as on an A100: eight products at a time, or four of TF32, with
+/// one bit beyond the largest term.
 inline void multiply_add_f16(float (&d)[4], const std::uint32_t (&a)[4],
                              const std::uint32_t (&b)[2]) {
   detail::multiply_add_f16(d, a, b, 16);
