@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys that the kernels project where they weigh them, compared with keys that are read from memory
-// and with the reference.
+// Keys that the kernels project where they weigh them, and keys that are read from memory, compared
+// with the reference. Their digits: split_products.test.cpp.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -10,8 +10,6 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/launch_plan.h"
-#include "kernels/reference/backend.h"
-#include "kernels/reference/training_set.h"
 #include "kernels/testing/cuda_agreement.h"
 #include "kernels/testing/emulated_backend.h"
 #include "kernels/testing/test_plans.h"
@@ -19,7 +17,6 @@
 namespace headlab::emulated_cuda {
 namespace {
 
-using test::one_replicate;
 using test::Shape;
 
 const GaussianKernel gaussian = {.bandwidth = 2.5};
