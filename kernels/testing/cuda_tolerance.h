@@ -114,30 +114,40 @@ class RoundingBounds {
     double prior = 0, prior_error = 0;
   };
 
-  /// Values m(x) are those of float32, which have the same bits on the device: whether a law is
+  std::vector<float> point(const TrainingSet& sample, std::size_t i) const {
+    const auto first = sample.x.begin() + static_cast<std::ptrdiff_t>(i * d_);
+    return {first, first + static_cast<std::ptrdiff_t>(d_)};
+  }
+  /// Values m(x) become those of float32, which have the same bits on the device: whether a law is
   /// right in float32 is for its own test, and far points have no digits there.
-  void take_tokens(TrainingSet sample, const TrainingSet& typical) {
-    std::vector<double> first(
-        typical.regression.begin(),
-        typical.regression.begin() +
-            static_cast<std::ptrdiff_t>(std::min<std::size_t>(32, typical.regression.size())));
+  void round_values(TrainingSet& sample) const {
+    if (std::holds_alternative<FileRegression::Function>(plan_.regression)) return;
+    for (std::size_t i = 0; i < sample.regression.size(); ++i) {
+      const std::vector<float> x = point(sample, i);
+      sample.regression[i] = std::visit(
+          [&](const auto& m) {
+            return static_cast<double>(m(plan_.table.rounded(), x.data(), 1, 0u));
+          },
+          plan_.regression);
+    }
+  }
+  /// What values are kept relative to: the median of the first points of replicate 0.
+  static double value_centre(const TrainingSet& typical) {
+    std::vector<double> first = typical.regression;
+    first.resize(std::min<std::size_t>(32, first.size()));
     const auto middle = first.begin() + static_cast<std::ptrdiff_t>(first.size() / 2);
     std::nth_element(first.begin(), middle, first.end());
-    const double centre = *middle;
+    return *middle;
+  }
+
+  void take_tokens(TrainingSet sample, TrainingSet typical) {
+    round_values(sample);
+    round_values(typical);
+    const double centre = value_centre(typical);
+    const double steps = static_cast<double>(plan_.mechanism.merge.stride) + 3;
     TrainingSet errors = sample;
-    const bool in_file = std::holds_alternative<FileRegression::Function>(plan_.regression);
     for (std::size_t i = 0; i < sample.regression.size(); ++i) {
-      const std::vector<float> x(sample.x.begin() + static_cast<std::ptrdiff_t>(i * d_),
-                                 sample.x.begin() + static_cast<std::ptrdiff_t>((i + 1) * d_));
-      const double m = sample.regression[i];
-      const double rounded =
-          in_file
-              ? m
-              : std::visit(
-                    [&](const auto& function) {
-                      return static_cast<double>(function(plan_.table.rounded(), x.data(), 1, 0u));
-                    },
-                    plan_.regression);
+      const std::vector<float> x = point(sample, i);
       const double scale = std::visit(
           [&](const auto& noise) {
             return static_cast<double>(noise.scale(plan_.table.rounded(), x.data(), 1));
@@ -146,9 +156,8 @@ class RoundingBounds {
       const double of_scale =
           scale == sample.noise_sd[i] ? 0 : std::abs(scale / sample.noise_sd[i] - 1);
       scale_error_ = std::max(scale_error_, of_scale);
-      const double steps = static_cast<double>(plan_.mechanism.merge.stride) + 3;
-      sample.regression[i] = rounded;
-      errors.regression[i] = steps * u32 * (std::abs(rounded) + std::abs(rounded - centre));
+      const double m = sample.regression[i];
+      errors.regression[i] = steps * u32 * (std::abs(m) + std::abs(m - centre));
       errors.noise[i] = (of_scale + steps * u32) * std::abs(sample.noise[i]);
       for (std::size_t c = 0; c < d_; ++c) {
         double& of_x = errors.x[i * d_ + c];
