@@ -64,7 +64,7 @@ function(headlab_planted_fault name found)
     file(CONFIGURE OUTPUT ${tree}/${file} CONTENT "${text}\n" @ONLY)
   endwhile()
   add_test(NAME layers_finds_${name} COMMAND ${HEADLAB_PYTHON3} ${layers_script} ${tree})
-  set_tests_properties(layers_finds_${name} PROPERTIES PASS_REGULAR_EXPRESSION "${found}" LABELS tools)
+  set_tests_properties(layers_finds_${name} PROPERTIES PASS_REGULAR_EXPRESSION "${found}" LABELS tree)
 endfunction()
 headlab_planted_fault(floor "kernels/wrong.h: includes engine/run/run.h, of a floor above"
   kernels/wrong.h "#include \"engine/run/run.h\"")
@@ -97,9 +97,9 @@ foreach(fault IN ITEMS "lines|kernels, lines: 5, and" "files|kernels, files: 4, 
     "tests_alone|kernels/oracle.h: tests alone include it" "one_name|tests of one name: 1" "folder|largest folder: 6, and")
   string(REGEX MATCH "^([^|]+)\\|(.*)$" parts "${fault}")
   add_test(NAME budget_finds_${CMAKE_MATCH_1} COMMAND ${HEADLAB_PYTHON3} ${budget_script} ${planted_tree})
-  set_tests_properties(budget_finds_${CMAKE_MATCH_1} PROPERTIES PASS_REGULAR_EXPRESSION "${CMAKE_MATCH_2}" LABELS tools)
+  set_tests_properties(budget_finds_${CMAKE_MATCH_1} PROPERTIES PASS_REGULAR_EXPRESSION "${CMAKE_MATCH_2}" LABELS tree)
 endforeach()
-set_tests_properties(budget PROPERTIES LABELS tools)
+set_tests_properties(budget PROPERTIES LABELS tree)
 # Another compiler makes others.
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\." AND CMAKE_UNITY_BUILD
    AND CMAKE_BUILD_TYPE STREQUAL Release AND NOT CMAKE_CXX_FLAGS)
@@ -118,7 +118,7 @@ add_test(NAME retired_names COMMAND ${HEADLAB_PYTHON3} ${names_script} ${PROJECT
 file(CONFIGURE OUTPUT ${check_dir}/retired_names/engine/old.h CONTENT "struct Study;  // \"Study\"\n" @ONLY)
 add_test(NAME retired_names_negative_control COMMAND ${HEADLAB_PYTHON3} ${names_script} ${check_dir}/retired_names)
 set_tests_properties(retired_names_negative_control PROPERTIES PASS_REGULAR_EXPRESSION "old.h:1: Study is Scenario now")
-set_tests_properties(layers retired_names retired_names_negative_control PROPERTIES LABELS tools)
+set_tests_properties(layers retired_names retired_names_negative_control PROPERTIES LABELS tree)
 
 # Braces that GCC 12 destroys twice: tools/test has braces.py read the product. Here its control, of which
 # what it leaves has to be right by this compiler.
@@ -140,9 +140,9 @@ add_test(NAME path_definitions_negative_control
   COMMAND ${HEADLAB_PYTHON3} ${paths_script} ${check_dir}/path_definitions.json ${PROJECT_SOURCE_DIR})
 set_tests_properties(path_definitions_negative_control PROPERTIES
   PASS_REGULAR_EXPRESSION "forgetful.h: does not use FOLDER, a path")
-set_tests_properties(path_definitions path_definitions_negative_control PROPERTIES LABELS tools)
+set_tests_properties(path_definitions path_definitions_negative_control PROPERTIES LABELS tree)
 
-set_tests_properties(header_checks_negative_control PROPERTIES
+set_tests_properties(header_checks_negative_control PROPERTIES LABELS tree
   PASS_REGULAR_EXPRESSION "not name a type|not a member|has not been declared")
 
 # What `cmake --install` leaves is enough to build and run a program against.
@@ -180,7 +180,7 @@ add_test(NAME cluster_model
 add_test(NAME cluster_model_negative_control
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/cluster_model.py --wrong)
 set_tests_properties(cluster_model_negative_control PROPERTIES WILL_FAIL ON)
-set_tests_properties(cluster_model cluster_model_negative_control PROPERTIES LABELS tools)
+set_tests_properties(cluster_model cluster_model_negative_control PROPERTIES LABELS tree)
 # Those for mpirun, GNU parallel, Dask and Snakemake; tools/test installs the last two.
 add_test(NAME recipes
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/recipes_check.py $<TARGET_FILE:headlab>
@@ -275,7 +275,7 @@ set(slots_table ${CMAKE_CURRENT_SOURCE_DIR}/check/slots.toml)
 add_test(NAME slots_unit COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/slots_test.py)
 add_test(NAME slots_page COMMAND ${HEADLAB_PYTHON3} ${slots_script} ${slots_table}
          --page ${PROJECT_SOURCE_DIR}/docs/measured/slots.md)
-set_tests_properties(slots_unit slots_page PROPERTIES LABELS tools)
+set_tests_properties(slots_unit slots_page PROPERTIES LABELS tree)
 if(HEADLAB_CUDA)
   add_library(dividing OBJECT cmake/dividing.cu)
   target_link_libraries(dividing PRIVATE headlab_flags)
@@ -293,6 +293,6 @@ if(HEADLAB_CUDA)
 endif()
 
 set_tests_properties(
-  header_checks_negative_control layers install_example xarray datasets
+  install_example xarray datasets
   bench_programs heads_of_checkpoints heads_of_models reports
   PROPERTIES LABELS tools)

@@ -93,8 +93,9 @@ def nodes(tree: Tree, examples: int) -> None:
         off = mean[:, :, at] - overall[:, at]
         between = table["comoment"].values[:, :, p].sum(axis=0)
         between = between + np.einsum("t,tq,tq->q", count, off[..., 0], off[..., 1])
-        # Rounding is relative to what the moments are made of, and that is never less than the mean squared.
-        made_of = np.abs(between) / (total - 1) + np.abs(overall[:, at[0]] * overall[:, at[1]]) * 2.0**-20
+        # The means are known to their own rounding, which counts times how far the other estimate goes.
+        level, reach = np.abs(overall[:, at]), np.abs(off).max(axis=0)
+        made_of = np.abs(between) / (total - 1) + (level * reach[:, ::-1]).sum(axis=1)
         value = between / (total - 1)
         if f"noise_{label[0]}_{label[1]}" in names:
             noise = overall[:, names.index(f"noise_{label[0]}_{label[1]}")]
