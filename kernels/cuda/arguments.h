@@ -197,6 +197,7 @@ struct WeighArguments {
   bool scaled = false;           ///< sums of (s w)^2 in place of w^2
   bool reads_scales = false;     ///< noise scales are staged
   bool bounds_squares = false;   ///< see LaunchPlan
+  int zero = 0;                  ///< always, which the compiler does not know
   const double* sums = nullptr;  ///< [replicates][Q][totals.size()], for the second pass
   double* partials = nullptr;    ///< [replicates][panels][Q][row]
 };

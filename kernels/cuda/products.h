@@ -234,6 +234,7 @@ struct TensorDots {
   static constexpr bool halves = true;
   static constexpr bool laws = Law;
   static constexpr bool shifted = true;
+  static constexpr int quads = fragment_quads(K);
   using Number = std::uint16_t;  ///< float16 of a staged key
 
   HEADLAB_DEVICE static Place place(const Tiling& tiling, int thread) {
@@ -253,9 +254,8 @@ struct TensorDots {
     const int group =
         (first_query + query_of(a.tiling, place.column / 8 * 8, 0)) / fragment_queries;
     from_ = a.queries.fragments + thread_index() % warp_threads +
-            (static_cast<std::int64_t>(group) * fragment_heads(a.totals.heads) + head) * quads *
-                static_cast<int>(warp_threads);
-    fragments_apart_ = fragment_heads(a.totals.heads) * quads * static_cast<int>(warp_threads);
+            (static_cast<std::int64_t>(group) * fragment_heads(a.totals.heads) + head) * head_words;
+    fragments_apart_ = fragment_heads(a.totals.heads) * head_words;
     if constexpr (InRegisters) {
       HEADLAB_UNROLL
       for (int f = 0; f < Fragments; ++f) {
@@ -265,6 +265,11 @@ struct TensorDots {
       }
     }
   }
+
+  /// The fragments of the head, and their words: those of the next head follow.
+  static constexpr int head_words = quads * static_cast<int>(warp_threads);
+  HEADLAB_DEVICE const FourWords* fragments() const { return from_; }
+  HEADLAB_DEVICE void read_from(const FourWords* fragments) { from_ = fragments; }
 
   /// rows [2 K][stride]: the staged keys of the head, their upper parts before the lower.
   template <int stride>
@@ -313,7 +318,6 @@ struct TensorDots {
  private:
   static constexpr int chunks = K < 16 ? 1 : K / 16;
   static constexpr int key_words = K < 16 ? 1 : 2;  ///< of a lane, for a chunk of keys
-  static constexpr int quads = fragment_quads(K);
 
   /// Of a lane: one chunk of the queries of a fragment.
   struct Words {
@@ -321,14 +325,14 @@ struct TensorDots {
     std::uint32_t low[2 * key_words];
   };
   HEADLAB_DEVICE FourWords shifts_of(int f) const {
-    return read_again(from_ + (quads - 1) * static_cast<int>(warp_threads) +
-                      static_cast<std::int64_t>(f) * fragments_apart_);
+    return read_constants(from_ + (quads - 1) * static_cast<int>(warp_threads) +
+                          static_cast<std::int64_t>(f) * fragments_apart_);
   }
   HEADLAB_DEVICE Words read(int f, int m) const {
     const FourWords* at = from_ + 2 * m * static_cast<int>(warp_threads) +
                           static_cast<std::int64_t>(f) * fragments_apart_;
-    const FourWords high = read_again(at);
-    const FourWords low = K < 16 ? high : read_again(at + warp_threads);
+    const FourWords high = read_constants(at);
+    const FourWords low = K < 16 ? high : read_constants(at + warp_threads);
     Words words;
     HEADLAB_UNROLL
     for (int e = 0; e < 2 * key_words; ++e) {

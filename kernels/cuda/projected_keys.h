@@ -160,8 +160,8 @@ class ProjectedTiles {
         int chunk = chunks;
         HEADLAB_NO_UNROLL
         do {
-          const FourWords high = read_again(matrix);
-          const FourWords low = read_again(matrix + warp_threads);
+          const FourWords high = read_constants(matrix);
+          const FourWords low = read_constants(matrix + warp_threads);
           HEADLAB_UNROLL
           for (int u = 0; u < unit_eights; ++u) {
             std::uint32_t both[4];

@@ -98,6 +98,13 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(register_pair_threads, 2)
     const float* values = stage.rows(Heads);
     HEADLAB_NO_UNROLL
     for (int key = first; key < stage.keys; key += step) {
+      if constexpr (Micro::halves) {
+        // As far as the compiler can know, other ones in each step: else it would read them once,
+        // into registers that there are not.
+        const FourWords* fragments = micro[0].fragments() + a.zero;
+        HEADLAB_UNROLL
+        for (int h = 0; h < Heads; ++h) micro[h].read_from(fragments + h * Micro::head_words);
+      }
       float w[Heads][2][2];
       HEADLAB_UNROLL
       for (int h = 0; h < Heads; ++h) {

@@ -3,8 +3,8 @@
 
 Counted for each row (tools/check/slots.toml explains its keys): issue slots, instructions of the special
 function unit and shared-memory instructions of a tile per weight and lane, registers, spills and thread blocks
-on a multiprocessor. Fails where a kernel
-is more expensive than its row. Exits with 77 where there is no disassembler, or where the objects are of
+on a multiprocessor. Fails where a kernel is more expensive than its row, and where any kernel of the objects has
+loads of global memory that are ordered with writes (LDG.STRONG): what these kernels read, no other thread writes. Exits with 77 where there is no disassembler, or where the objects are of
 another compiler than the table.
 
   --toolkit VERSION  CUDA version of the compiler
@@ -116,6 +116,11 @@ def count(row, code, registers, stack):
     return counted
 
 
+def ordered_loads(code):
+    """Loads of global memory that are volatile, relaxed or stronger: the read-only path does not serve them."""
+    return sum(i.base == "LDG" and ".STRONG" in i.opcode for i in code)
+
+
 def compare(row, counted):
     """Lines that say what is more expensive than the row, and what is cheaper."""
     dearer, cheaper = [], []
@@ -220,7 +225,8 @@ def main():
     for object_file in options.objects:
         code |= sass.functions(dump(found, "-sass", object_file))
         used |= resources(dump(found, "-res-usage", object_file))
-    failures = []
+    failures = [f"{name}: {ordered_loads(instructions)} loads of global memory that are ordered with writes"
+                for name, instructions in code.items() if ordered_loads(instructions)]
     for row in rows:
         names = [name for name in code if row["symbol"] in name]
         if len(names) != 1:

@@ -140,6 +140,13 @@ class Slots(unittest.TestCase):
         self.assertEqual(slots.count(ROW, spilling, 40, 0)["spills"], 1)
         self.assertEqual(slots.count(ROW, code(), 40, 8)["spills"], 8)
 
+    def test_ordered_loads_are_found(self):
+        self.assertEqual(slots.ordered_loads(code()), 0)
+        for opcode, count in (("LDG.E.128.STRONG.SM", 1), ("LDG.E.64.STRONG.SYS", 1), ("LDG.E.128.CONSTANT", 0),
+                              ("LDG.E", 0), ("LD.E.STRONG.GPU", 0)):
+            (loading,) = sass.functions(KERNEL.replace("NOP", f"{opcode} R4, desc[UR4][R2.64]")).values()
+            self.assertEqual(slots.ordered_loads(loading), count, opcode)
+
     def test_blocks_on_a_multiprocessor(self):
         self.assertEqual(slots.blocks_on_multiprocessor(168, 128, 0), 3)
         self.assertEqual(slots.blocks_on_multiprocessor(32, 128, 101344), 2)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Negative control of tools/check/slots.py: the sums of one tile after another, as in a kernel that
-// weighs keys, and the same with an integer division in each tile. Both have the same row.
+// weighs keys, and the same with an integer division in each tile. Both have the same row. A third
+// kernel has a load that is ordered with writes.
 namespace headlab {
 namespace {
 
@@ -39,6 +40,10 @@ __global__ void frugal_sums_kernel(float* sums, const float* keys, int tiles, in
 }
 __global__ void dividing_sums_kernel(float* sums, const float* keys, int tiles, int divisor) {
   sum_tiles<true>(sums, keys, tiles, divisor);
+}
+
+__global__ void ordered_kernel(float* sums, const float* keys) {
+  asm volatile("ld.relaxed.cta.global.f32 %0, [%1];" : "=f"(sums[0]) : "l"(keys));
 }
 
 }  // namespace headlab
