@@ -13,6 +13,7 @@
 
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/timing.h"
+#include "kernels/testing/end_in_time.h"
 #include "kernels/testing/gpu_fixture.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
@@ -34,6 +35,7 @@ TEST_F(GpuBackend, AFaultIsAnErrorThatNamesTheDevice) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   // In a process of its own: after a fault a process can use the device no more.
   auto fault = [] {
+    test::end_in_time();
     use_device(usable_devices().front().number);
     const Plan plan = test::make_plan({.n = 50}, GaussianKernel{.bandwidth = 0.7});
     try {

@@ -4,11 +4,15 @@
 
 #include <bit>
 #include <cmath>
+#include <csignal>
+#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <limits>
 #include <random>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -17,6 +21,7 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/projection.h"
 #include "kernels/cuda/status.h"
+#include "kernels/testing/end_in_time.h"
 
 namespace headlab::cuda {
 namespace {
@@ -110,21 +115,67 @@ TEST_F(Gpu, LeavesMemoryEmptyThatCannotBeHad) {
 
 TEST_F(Gpu, NamesWhatFailedAndWhere) {
   Stream stream;
-  float value = 0;
+  const Memory memory(64);
+  float values[16];
   try {
-    // An address of no device, and a size that no copy has.
-    stream.copy_to_host(&value, nullptr, 4);
+    // Rows that overlap: the arguments are refused, and nothing is copied.
+    stream.copy_rows_to_host(values, memory.as<void>(), 8, 4, 2);
     stream.synchronise();
-    FAIL() << "a copy from nowhere passed";
+    FAIL() << "a copy of rows that overlap passed";
   } catch (const DeviceError& error) {
     const std::string line = error.what();
-    for (const std::string& part : {std::string("a copy from the GPU of 4 bytes failed on GPU "),
-                                    devices_[0].name, std::string("cudaErrorInvalidValue")}) {
+    for (const std::string& part : {std::string("a copy from the GPU of 16 bytes failed on GPU "),
+                                    devices_[0].name, std::string("cudaErrorInvalid")}) {
       EXPECT_NE(line.find(part), std::string::npos) << line;
     }
   }
   stream.check_launch("no kernel");  // the error does not stay
   EXPECT_THROW(use_device(1000), DeviceError);
+}
+
+/// Ends with 3 where a copy from address 0 is an error that names the copy and the GPU, and with 4
+/// where it passes, as it may where a device reads the memory of the host.
+[[noreturn]] void copy_from_nowhere() {
+  test::end_in_time();
+  const std::string name = usable_devices().front().name;
+  use_device(usable_devices().front().number);
+  float value = 0;
+  try {
+    Stream stream;
+    stream.copy_to_host(&value, nullptr, 4);
+    stream.synchronise();
+  } catch (const DeviceError& error) {
+    const std::string line = error.what();
+    std::cerr << line << std::endl;
+    const bool says = line.find("a copy from the GPU of 4 bytes failed on GPU ") == 0 &&
+                      line.find(name) != std::string::npos;
+    std::_Exit(says ? 3 : 1);
+  }
+  std::cerr << "the copy passed" << std::endl;
+  std::_Exit(4);
+}
+
+TEST_F(Gpu, ACopyFromNowhereHarmsNoOtherTest) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  // In a process of its own: it may hang, or leave a fault after which a process has no device.
+  const auto ends_as_it_says = [](int status) {
+    return WIFEXITED(status) && (WEXITSTATUS(status) == 3 || WEXITSTATUS(status) == 4);
+  };
+  EXPECT_EXIT(copy_from_nowhere(), ends_as_it_says, "the copy passed|failed on GPU");
+  // This process still has it.
+  Stream stream;
+  const std::vector<float> values = random_floats(10, 4);
+  EXPECT_EQ(read(stream, copy_of(stream, values), 10), values);
+}
+
+// A process that hangs ends by itself, and its test goes on. Needs no GPU.
+TEST(GpuControl, AHangEndsInTime) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto hang = [] {
+    test::end_in_time(1);
+    for (;;) ::pause();
+  };
+  EXPECT_EXIT(hang(), ::testing::KilledBySignal(SIGALRM), "");
 }
 
 /// Largest error of keys as a multiple of the bound d eps sum |w| |x|; NaN counts as infinite.
