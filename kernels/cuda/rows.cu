@@ -9,13 +9,15 @@
 // differences of a scan, without an atomic addition per window. Sums are of integers and lists are
 // in order of the rows, so neither depends on the size of a batch or on the machine.
 //
-// Nothing is allocated: Thrust's temporary memory is a part of the batch's own.
+// Thrust's temporary memory is a part of the batch's own, as much as the scan asks for. Where it
+// asks for more in the end, the stream takes that for the batch.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <thrust/execution_policy.h>
 #include <thrust/for_each.h>
+#include <thrust/functional.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 #include <thrust/scan.h>
@@ -23,6 +25,9 @@
 #include <thrust/system_error.h>
 #include <thrust/transform.h>
 #include <utility>
+#if defined(__CUDACC__)
+#include <cub/device/device_scan.cuh>
+#endif
 
 #include "kernels/cuda/kernels.h"
 
@@ -39,25 +44,53 @@ struct RowCounts {
   std::uint32_t empty = 0, narrow = 0, fallback = 0;
 };
 
-/// Takes memory from a piece that it does not own, and takes none back.
+constexpr std::int64_t whole(std::int64_t bytes) {
+  return (bytes + 255) / 256 * 256;
+}
+
+/// Takes memory from a piece that it does not own, and where that is used up from the stream; takes
+/// none back.
 class Scratch {
  public:
   using value_type = char;
 
-  explicit Scratch(const RowScratch& scratch)
-      : at_(static_cast<char*>(scratch.memory)), end_(at_ + scratch.bytes) {}
+  Scratch(Stream& stream, const RowScratch& scratch)
+      : stream_(stream), at_(static_cast<char*>(scratch.memory)), end_(at_ + scratch.bytes) {}
 
   char* allocate(std::ptrdiff_t bytes) {
-    const std::ptrdiff_t taken = (bytes + 255) / 256 * 256;
-    if (taken > end_ - at_) throw std::logic_error("the scratch memory of rows is too small");
-    return std::exchange(at_, at_ + taken);
+    const std::ptrdiff_t taken = whole(bytes);
+    if (taken <= end_ - at_) return std::exchange(at_, at_ + taken);
+    Memory more(static_cast<std::uint64_t>(taken));
+    if (more.empty()) {
+      throw OutOfMemory("cuda: out of memory for a selection of rows (" + std::to_string(taken) +
+                        " bytes)");
+    }
+    return stream_.unplanned.emplace_back(std::move(more)).as<char>();
   }
   void deallocate(char*, std::size_t) {}
 
  private:
+  Stream& stream_;
   char* at_;
   char* end_;
 };
+
+/// Temporary memory of Thrust's inclusive scan [bytes]: what its implementation answers when it is
+/// given none.
+template <class In, class Out, class Add>
+std::int64_t scan_bytes(In in, Out out, Add sum, std::int64_t rows) {
+#if defined(__CUDACC__)
+  std::size_t bytes = 0;
+  if (cub::DeviceScan::InclusiveScan(nullptr, bytes, in, out, sum, static_cast<int>(rows)) !=
+      cudaSuccess) {
+    throw DeviceError("cuda: a scan of " + std::to_string(rows) + " rows cannot be planned");
+  }
+  return static_cast<std::int64_t>(bytes);
+#else
+  static_cast<void>(in), static_cast<void>(out), static_cast<void>(sum), static_cast<void>(rows);
+  return 0;
+#endif
+}
 
 /// Where and how Thrust's algorithms run: behind the work of the stream, not waiting for them.
 auto policy(Stream& stream, Scratch& scratch) {
@@ -128,6 +161,10 @@ struct CountRow {
   }
 };
 
+auto counts_of_rows(const CountRow& count) {
+  return thrust::make_transform_iterator(row(0), count);
+}
+
 struct AddCounts {
   HEADLAB_HD RowCounts operator()(const RowCounts& a, const RowCounts& b) const {
     return {a.empty + b.empty, a.narrow + b.narrow, a.fallback + b.fallback};
@@ -159,13 +196,18 @@ struct AddNode {
 }  // namespace
 
 std::int64_t row_scratch_bytes(std::int64_t rows) {
-  // Arrays of a row, at most 12 bytes, and a scan's temporary memory: some 30 bytes for each of its
-  // tiles, which have hundreds of rows.
-  return 13 * rows + (64 << 10);
+  std::uint32_t* flags = nullptr;
+  RowCounts* sums = nullptr;
+  const auto list = 2 * whole(rows * static_cast<std::int64_t>(sizeof(std::uint32_t))) +
+                    whole(scan_bytes(flags, flags, thrust::plus<>(), rows));
+  const auto windows = whole(rows * static_cast<std::int64_t>(sizeof(RowCounts))) +
+                       whole(scan_bytes(counts_of_rows({}), sums, AddCounts(), rows));
+  return std::max(list, windows);
 }
 
 RowList list_unsafe(Stream& stream, const FallbackArguments& a, std::int64_t rows) {
-  Scratch scratch(a.scratch);
+  stream.unplanned.clear();
+  Scratch scratch(stream, a.scratch);
   const auto bytes = rows * static_cast<std::int64_t>(sizeof(std::uint32_t));
   auto* ends = reinterpret_cast<std::uint32_t*>(scratch.allocate(bytes));
   auto* list = reinterpret_cast<std::uint32_t*>(scratch.allocate(bytes));
@@ -173,7 +215,7 @@ RowList list_unsafe(Stream& stream, const FallbackArguments& a, std::int64_t row
   run_thrust(stream, "list of rows", [&] {
     const auto where = policy(stream, scratch);
     thrust::transform(where, row(0), row(rows), a.taken, is_unsafe);
-    thrust::inclusive_scan(where, a.taken, a.taken + rows, ends);
+    thrust::inclusive_scan(where, a.taken, a.taken + rows, ends, thrust::plus<>());
     thrust::scatter_if(where, row(0), row(rows), thrust::make_transform_iterator(ends, OneLess()),
                        a.taken, list);
   });
@@ -181,7 +223,7 @@ RowList list_unsafe(Stream& stream, const FallbackArguments& a, std::int64_t row
 }
 
 void count_windows(Stream& stream, const FallbackArguments& a, std::int64_t replicates) {
-  Scratch scratch(a.scratch);
+  Scratch scratch(stream, a.scratch);
   const int queries = a.weigh.queries.count;
   const std::int64_t rows = replicates * queries;
   auto* sums = reinterpret_cast<RowCounts*>(
@@ -191,8 +233,7 @@ void count_windows(Stream& stream, const FallbackArguments& a, std::int64_t repl
   const std::int64_t last = (a.windows.first + replicates - 1) / node;
   run_thrust(stream, "counts of windows", [&] {
     const auto where = policy(stream, scratch);
-    const auto counts =
-        thrust::make_transform_iterator(row(0), CountRow{a.weigh.totals, a.totals, a.taken});
+    const auto counts = counts_of_rows({a.weigh.totals, a.totals, a.taken});
     thrust::inclusive_scan(where, counts, counts + rows, sums, AddCounts());
     thrust::for_each(where, row(first), row(last + 1),
                      AddNode{sums, a.windows, replicates, queries});

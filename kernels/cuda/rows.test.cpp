@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <random>
-#include <stdexcept>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -151,8 +150,23 @@ TEST_F(Cuda, MoreRowsThanThreadBlocksTakeTheFallback) {
   expect_same_bits(run(plan, block, options), found);
 }
 
-TEST_F(RowsOfBatch, TooLittleScratchMemoryIsAnError) {
-  EXPECT_THROW(list_unsafe(stream_, arguments(4 * Rows::count), Rows::count), std::logic_error);
+TEST_F(RowsOfBatch, WhatScratchMemoryLacksIsTakenForTheBatch) {
+  const auto listed = [&](std::int64_t scratch_bytes) {
+    const RowList list = list_unsafe(stream_, arguments(scratch_bytes), Rows::count);
+    return std::vector(list.rows, list.rows + list.count());
+  };
+  const auto expected = listed(row_scratch_bytes(Rows::count));
+  EXPECT_TRUE(stream_.unplanned.empty()) << "more than was planned";
+  for (const std::int64_t little : {4 * Rows::count, std::int64_t{256}}) {
+    EXPECT_EQ(listed(little), expected);
+    EXPECT_FALSE(stream_.unplanned.empty());
+  }
+  // The next batch does not add to it, and a device without memory says so.
+  EXPECT_EQ(listed(row_scratch_bytes(Rows::count)), expected);
+  EXPECT_TRUE(stream_.unplanned.empty());
+  const FallbackArguments a = arguments(256);
+  control::set_memory(0);
+  EXPECT_THROW(list_unsafe(stream_, a, Rows::count), OutOfMemory);
 }
 
 }  // namespace

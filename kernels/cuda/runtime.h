@@ -160,6 +160,8 @@ class Stream {
   /// Memory of the worker that has the stream, kept for the next one: numbers of its plan, and all
   /// others.
   Arena constants, work;
+  /// Beyond what was planned, of the work that is queued.
+  std::vector<Memory> unplanned;
 
  private:
   void* stream_ = nullptr;
