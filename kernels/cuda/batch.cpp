@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/sizes.h"
 #include "kernels/design_point.h"
 #include "kernels/safe_sums.h"
 
@@ -86,6 +87,9 @@ std::uint64_t Batch::bytes(std::int64_t replicates) const {
 }
 
 void Batch::place(std::int64_t replicates) {
+  count_of("tokens of a training set", {static_cast<std::uint64_t>(launch_.padded_n)});
+  count_of("queries of a batch",
+           {static_cast<std::uint64_t>(replicates), static_cast<std::uint64_t>(plan_.queries)});
   arrays_ = {.replicates = replicates};
   each_array(replicates, arrays_, [&]<class T>(T*& array, std::int64_t count) {
     if (count > 0) array = stream_.work.take<T>(static_cast<std::uint64_t>(count));

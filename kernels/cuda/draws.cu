@@ -87,8 +87,7 @@ HEADLAB_KERNEL void sequence_kernel(const SequenceArguments a) {
 void draw(Stream& stream, const DrawArguments& a) {
   constexpr unsigned threads = 128;
   const std::int64_t points = a.replicates * a.sets.padded_n;
-  const Launch grid = {.blocks_x = static_cast<unsigned>((points + threads - 1) / threads),
-                       .threads = threads};
+  const Launch grid = {.blocks_x = (points + threads - 1) / threads, .threads = threads};
   if (!a.sequence) {
     launch(stream, "draw", grid, draw_kernel<DrawStep::all>, a);
     return;
@@ -96,10 +95,9 @@ void draw(Stream& stream, const DrawArguments& a) {
   launch(stream, "draw", grid, draw_kernel<DrawStep::base>, a);
   constexpr unsigned chains = 32;
   const std::int64_t coordinates = a.replicates * a.sets.d;
-  launch(
-      stream, "sequence",
-      {.blocks_x = static_cast<unsigned>((coordinates + chains - 1) / chains), .threads = chains},
-      sequence_kernel, SequenceArguments{.sets = a.sets, .ar1 = a.ar1, .replicates = a.replicates});
+  launch(stream, "sequence", {.blocks_x = (coordinates + chains - 1) / chains, .threads = chains},
+         sequence_kernel,
+         SequenceArguments{.sets = a.sets, .ar1 = a.ar1, .replicates = a.replicates});
   launch(stream, "draw", grid, draw_kernel<DrawStep::rest>, a);
 }
 

@@ -11,6 +11,7 @@
 
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/runtime.h"
+#include "kernels/cuda/sizes.h"
 #include "kernels/learning/units.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
@@ -195,6 +196,9 @@ class CudaGradients : public HeadGradients {
   void resize(const HeadParameters& heads, const FitQueries& queries) {
     a_.heads = heads.heads;
     a_.k = heads.k;
+    count_of("numbers of projections (heads, d_k, d)",
+             {static_cast<std::uint64_t>(a_.heads), static_cast<std::uint64_t>(a_.k),
+              static_cast<std::uint64_t>(a_.d)});
     a_.separate = !heads.queries.empty();
     a_.queries = static_cast<int>(queries.size());
     const int query_tiles = divide_rounding_up(a_.queries, fit_tile_queries);

@@ -452,7 +452,7 @@ HEADLAB_KERNEL void finish_kernel(const FitArguments a) {
 }
 
 Launch launch_over(std::int64_t numbers) {
-  return {.blocks_x = static_cast<unsigned>((numbers + threads - 1) / threads), .threads = threads};
+  return {.blocks_x = (numbers + threads - 1) / threads, .threads = threads};
 }
 
 /// Shared memory of a stage and a tile [query][row_stride].
@@ -463,8 +463,7 @@ constexpr std::uint64_t tile_bytes =
 
 void estimate_heads(Stream& stream, const FitArguments& a) {
   const std::int64_t blocks = a.heads * (a.padded_queries / fit_tile_queries) * a.of_estimate.count;
-  const Launch grid = {
-      .blocks_x = static_cast<unsigned>(blocks), .threads = threads, .shared_bytes = tile_bytes};
+  const Launch grid = {.blocks_x = blocks, .threads = threads, .shared_bytes = tile_bytes};
   launch(stream, "estimate", grid, a.distances ? estimate_kernel<true> : estimate_kernel<false>, a);
   launch(stream, "normalise", launch_over(static_cast<std::int64_t>(a.heads) * a.padded_queries),
          normalise_kernel, a);
@@ -473,15 +472,14 @@ void estimate_heads(Stream& stream, const FitArguments& a) {
 void gradient_of_heads(Stream& stream, const FitArguments& a) {
   constexpr int side = fit_tile_coordinates;
   const std::int64_t of_heads = static_cast<std::int64_t>(a.heads) * a.k;
-  launch(stream, "gradient",
-         {.blocks_x = static_cast<unsigned>(a.heads * a.of_gradient.count),
-          .threads = threads,
-          .shared_bytes = tile_bytes},
-         a.distances ? gradient_kernel<true> : gradient_kernel<false>, a);
+  launch(
+      stream, "gradient",
+      {.blocks_x = a.heads * a.of_gradient.count, .threads = threads, .shared_bytes = tile_bytes},
+      a.distances ? gradient_kernel<true> : gradient_kernel<false>, a);
   const std::int64_t tiles =
       static_cast<std::int64_t>((a.d + side - 1) / side) * ((a.k + side - 1) / side);
   launch(stream, "product",
-         {.blocks_x = static_cast<unsigned>(a.heads * a.of_product.count * tiles),
+         {.blocks_x = a.heads * a.of_product.count * tiles,
           .threads = threads,
           .shared_bytes = 2 * side * row_stride * sizeof(float)},
          product_kernel, a);

@@ -197,16 +197,14 @@ HEADLAB_KERNEL void share_kernel(const KeepArguments r) {
 
 void select_kept(Stream& stream, const KeepArguments& r) {
   const std::uint64_t shared = sizeof(SelectionMemory) + r.cached * sizeof(float);
-  launch(stream, "select_kept",
-         {.blocks_x = static_cast<unsigned>(r.rows * r.weigh.totals.heads),
-          .threads = exact_threads,
-          .shared_bytes = shared},
-         select_kernel, r);
+  launch(
+      stream, "select_kept",
+      {.blocks_x = r.rows * r.weigh.totals.heads, .threads = exact_threads, .shared_bytes = shared},
+      select_kernel, r);
   if (!r.shared) return;
   constexpr unsigned threads = 128;
   launch(stream, "share_kept",
-         {.blocks_x = static_cast<unsigned>((r.rows * r.kept.words + threads - 1) / threads),
-          .threads = threads},
+         {.blocks_x = (r.rows * r.kept.words + threads - 1) / threads, .threads = threads},
          share_kernel, r);
 }
 

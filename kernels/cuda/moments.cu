@@ -12,8 +12,7 @@ namespace {
 constexpr unsigned moment_threads = 128;
 
 Launch launch_over(std::int64_t numbers) {
-  return {.blocks_x = static_cast<unsigned>((numbers + moment_threads - 1) / moment_threads),
-          .threads = moment_threads};
+  return {.blocks_x = (numbers + moment_threads - 1) / moment_threads, .threads = moment_threads};
 }
 HEADLAB_DEVICE std::int64_t number_of_thread() {
   return static_cast<std::int64_t>(block_index_x()) * block_threads() + thread_index();

@@ -111,8 +111,7 @@ void project(Stream& stream, const ProjectArguments& a) {
   Division division = {.groups = groups, .blocks = tiles * ((groups + side - 1) / side)};
   division.launched =
       a.needed.rows == nullptr ? division.blocks : std::min(division.blocks, max_needed_blocks);
-  launch(stream, "project",
-         {.blocks_x = static_cast<unsigned>(division.launched), .threads = project_threads},
+  launch(stream, "project", {.blocks_x = division.launched, .threads = project_threads},
          step == 16  ? project_kernel<16>
          : step == 8 ? project_kernel<8>
                      : project_kernel<4>,

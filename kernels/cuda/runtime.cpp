@@ -304,6 +304,21 @@ std::uint64_t total_memory() {
   return total;
 }
 
+std::uint64_t local_memory_of(const void* kernel) {
+  cudaFuncAttributes attributes{};
+  check(cudaFuncGetAttributes(&attributes, kernel), "asking for the local memory of a kernel");
+  int device = 0;
+  check(cudaGetDevice(&device), "asking for the device");
+  std::uint64_t threads = 1;
+  for (const cudaDeviceAttr factor :
+       {cudaDevAttrMaxThreadsPerMultiProcessor, cudaDevAttrMultiProcessorCount}) {
+    int value = 0;
+    check(cudaDeviceGetAttribute(&value, factor, device), "asking for the threads of the device");
+    threads *= static_cast<std::uint64_t>(value);
+  }
+  return threads * attributes.localSizeBytes;
+}
+
 double highest_clock(int number) {
   int kilohertz = 0;
   check(cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, number), "asking for the clock");

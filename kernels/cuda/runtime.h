@@ -48,6 +48,10 @@ void use_device(int number);
 std::uint64_t free_memory();
 std::uint64_t total_memory();
 
+/// Memory that this thread's device takes at a kernel's first launch for local variables that are
+/// not in registers: of all threads that it can hold, whatever the grid [bytes].
+std::uint64_t local_memory_of(const void* kernel);
+
 /// The highest clock of a device's multiprocessors [Hz].
 double highest_clock(int number);
 

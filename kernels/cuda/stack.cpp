@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "kernels/cuda/runtime.h"
+#include "kernels/cuda/sizes.h"
 #include "kernels/design_point.h"
 #include "kernels/replicate_worker.h"
 #include "kernels/stack/maps.h"
@@ -24,13 +25,14 @@ namespace {
 /// Not timed on a GPU yet.
 constexpr std::uint64_t batch_replicates = 4096;
 constexpr std::uint64_t batch_bytes = std::uint64_t{1} << 30;
-/// Memory that a smaller batch leaves for what the driver loads at first use [bytes].
+/// Memory that a smaller batch leaves for what the driver loads at first use, besides the local
+/// memory of the kernel, which every batch leaves [bytes].
 constexpr std::uint64_t left_free = 256 << 20;
 
 StackShape shape_of(const Plan& plan) {
   const Stack& stack = *plan.stack;
   StackShape s;
-  s.n = static_cast<int>(plan.n);
+  s.n = count_of("tokens", {plan.n});
   s.d = plan.d;
   s.layers = stack.layers;
   s.heads = stack.heads;
@@ -156,18 +158,22 @@ StackBatch::StackBatch(const Plan& plan, int device, const Options& options, con
   const auto wanted = options.batch_replicates > 0
                           ? options.batch_replicates
                           : static_cast<std::int64_t>(good_replicates(a_.shape));
-  // Places within the room of a replicate are numbered by an int.
-  const bool small = StackRoom(a_.shape, nullptr).size <= std::numeric_limits<std::int32_t>::max();
-  replicates_ = small ? wanted : 0;
-  // The smallest batch is tried however little it leaves.
-  while (replicates_ > 0 && !(allocate(replicates_) && (replicates_ == wanted || replicates_ == 1 ||
-                                                        free_memory() >= left_free))) {
-    replicates_ /= 2;
-  }
+  count_of("numbers of a replicate",
+           {static_cast<std::uint64_t>(StackRoom(a_.shape, nullptr).size)});
+  const std::uint64_t local = stack_local_memory();
+  // The smallest batch is tried however little it leaves for the driver.
+  const auto fits = [&] {
+    if (!allocate(replicates_)) return false;
+    const bool tried = replicates_ == wanted || replicates_ == 1;
+    return free_memory() >= local + (tried ? 0 : left_free);
+  };
+  replicates_ = wanted;
+  while (replicates_ > 0 && !fits()) replicates_ /= 2;
   if (replicates_ == 0) {
     allocate(0);  // for what is free
     throw DeviceError(name + ": out of memory: " + mebibytes(bytes_of(a_.shape)) +
-                      " needed for one replicate, " + mebibytes(free_memory()) +
+                      " needed for one replicate and " + mebibytes(local) +
+                      " for the local memory of all threads, " + mebibytes(free_memory()) +
                       " free - lower tokens.n or heads.count, or use --backend cpu");
   }
   if (replicates_ < wanted) {

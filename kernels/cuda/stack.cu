@@ -1025,13 +1025,16 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(ThreadBlock::threads, 4)
 
 }  // namespace
 
+std::uint64_t stack_local_memory() {
+  return local_memory_of(reinterpret_cast<const void*>(stack_kernel));
+}
+
 void run_stacks(Stream& stream, const StackArguments& a) {
   const StackShape& s = a.shape;
   if (a.given_tokens == nullptr) {
     const std::int64_t points = a.replicates * s.n;
-    launch(stream, "stack points",
-           {.blocks_x = static_cast<unsigned>((points + 127) / 128), .threads = 128}, points_kernel,
-           a);
+    launch(stream, "stack points", {.blocks_x = (points + 127) / 128, .threads = 128},
+           points_kernel, a);
   }
   std::uint64_t numbers = ThreadBlock::shared_numbers;
   if (s.samples > 0) {
@@ -1039,7 +1042,7 @@ void run_stacks(Stream& stream, const StackArguments& a) {
         ThreadBlock::warps * static_cast<unsigned>(s.samples + (1 << (s.samples - s.samples / 2)));
   }
   launch(stream, "stack",
-         {.blocks_x = static_cast<unsigned>(a.replicates),
+         {.blocks_x = a.replicates,
           .threads = ThreadBlock::threads,
           .shared_bytes = numbers * sizeof(double)},
          stack_kernel, a);

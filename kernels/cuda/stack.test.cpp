@@ -124,5 +124,37 @@ TEST_F(CudaStack, SaysWhatMemoryIsMissing) {
   }
 }
 
+TEST_F(CudaStack, LeavesTheLocalMemoryOfItsKernel) {
+  const Plan plan = stack_plan([](Stack& s) { s.spectra = false; });
+  const Block block = {.first = 0, .count = 8, .node = 8};
+  const auto expected = run(plan, block, 8);
+  const std::uint64_t of_eight = control::peak_bytes();
+  // Eight replicates alone would fit, and the launch would fail.
+  constexpr std::uint64_t local = 4096;
+  control::set_memory(of_eight + local / 2);
+  control::set_local_memory(local);
+  Options options;
+  options.batch_replicates = 8;
+  const auto backend = make_cuda_backend(options);
+  EXPECT_TRUE(same_nodes(run(*backend, plan, block), expected));
+  ASSERT_EQ(backend->notes().size(), 1u);
+  EXPECT_NE(backend->notes()[0].find("continues with 1 (same results)"), std::string::npos)
+      << backend->notes()[0];
+  // With room for it nothing is smaller.
+  control::set_memory(of_eight + local);
+  const auto roomy = make_cuda_backend(options);
+  EXPECT_TRUE(same_nodes(run(*roomy, plan, block), expected));
+  EXPECT_TRUE(roomy->notes().empty());
+  control::set_local_memory(of_eight);
+  try {
+    run(plan, block, 8);
+    ADD_FAILURE() << "a device without local memory";
+  } catch (const DeviceError& error) {
+    EXPECT_NE(std::string(error.what()).find("for the local memory of all threads"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace headlab::emulated_cuda

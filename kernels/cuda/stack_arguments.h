@@ -170,6 +170,9 @@ struct StackArguments {
   double* records = nullptr;        ///< [replicates][L + 1][shape.record()]
 };
 
+/// Memory that the local variables of the kernel take, see local_memory_of [bytes].
+std::uint64_t stack_local_memory();
+
 /// Draws the tokens of a batch, and passes them through the layers.
 void run_stacks(Stream& stream, const StackArguments& arguments);
 

@@ -14,8 +14,7 @@ constexpr unsigned token_threads = 128;
 constexpr std::int64_t average_tokens = 256;
 
 Launch over(std::int64_t numbers) {
-  return {.blocks_x = static_cast<unsigned>((numbers + token_threads - 1) / token_threads),
-          .threads = token_threads};
+  return {.blocks_x = (numbers + token_threads - 1) / token_threads, .threads = token_threads};
 }
 HEADLAB_DEVICE std::int64_t index_of_thread() {
   return static_cast<std::int64_t>(block_index_x()) * block_threads() + thread_index();
@@ -213,7 +212,7 @@ void average_keys(Stream& stream, const KeyArguments& a) {
   while (tokens < std::int64_t{1} << (a.levels - 1)) tokens *= 2;
   const std::int64_t parts = (static_cast<std::int64_t>(a.sets.n) + tokens - 1) / tokens;
   launch(stream, "average_keys",
-         {.blocks_x = static_cast<unsigned>(a.replicates * a.heads * parts),
+         {.blocks_x = a.replicates * a.heads * parts,
           .threads = token_threads,
           .shared_bytes = 3 * static_cast<std::uint64_t>(tokens) * sizeof(float)},
          average_kernel, a, tokens, parts);

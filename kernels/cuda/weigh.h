@@ -416,8 +416,7 @@ HEADLAB_DEVICE void store_weights(const WeighArguments& a, Micro& micro, int& lo
 }
 
 inline Launch launch_of(const WeighArguments& a, std::int64_t replicates, int head_groups) {
-  return {.blocks_x = static_cast<unsigned>(replicates * a.tiling.panels * a.tiling.query_groups *
-                                            head_groups),
+  return {.blocks_x = replicates * a.tiling.panels * a.tiling.query_groups * head_groups,
           .threads = static_cast<unsigned>(a.tiling.threads),
           .shared_bytes = a.tiling.shared_bytes};
 }

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/sizes.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
@@ -40,7 +41,7 @@ CudaWorker::CudaWorker(const Plan& plan, int device, const Options& options, con
       stream_((use_device(device), streams_->take(device))),
       layout_(plan.layout()),
       fallback_queries_(options.fallback_queries),
-      launch_(plan_launch(plan, options.limits)),
+      launch_((check_sizes(plan), plan_launch(plan, options.limits))),
       constants_(plan, launch_, *stream_, !options.no_lower_parts),
       segment_replicates_(segment_of(layout_, options.statistics_bytes)),
       batch_(plan_, launch_, constants_, *stream_) {
@@ -216,7 +217,7 @@ MomentArguments CudaWorker::take_leaves(std::uint64_t count) {
   const MomentArguments arguments = {
       .queries = layout_.queries,
       .components = static_cast<int>(layout_.components()),
-      .pairs = static_cast<int>(layout_.pairs()),
+      .pairs = count_of("pairs of statistics of a query", {layout_.pairs()}),
       .per_query = static_cast<int>(layout_.per_query()),
       .pairwise = layout_.pairwise(),
       .statistics = statistics_,

@@ -18,6 +18,9 @@ void set_memory(std::uint64_t bytes);
 void fail_allocation(int k);
 /// Makes the k-th launch from now fail for lack of memory, once: 1 is the next; 0 cancels it.
 void fail_launch(int k);
+/// Memory that has to be free at every launch from now on, until `reset`: of the kernel's local
+/// variables [bytes].
+void set_local_memory(std::uint64_t bytes);
 /// Every `synchronise` on this device takes so long from now on, until `reset` [s].
 void slow_down(int number, double seconds);
 /// Every `synchronise` on this device throws from now on, until `reset`.

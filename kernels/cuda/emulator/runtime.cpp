@@ -34,6 +34,7 @@ struct Hardware {
   std::uint64_t memory = std::uint64_t{1} << 30;
   int failing_allocation = 0;
   int failing_launch = 0;
+  std::uint64_t local_memory = 0;
   int allocations = 0;
   int large_kernels = 0;
   std::set<int> lost;
@@ -136,6 +137,11 @@ std::uint64_t free_memory() {
 std::uint64_t total_memory() {
   const std::lock_guard lock(mutex);
   return hardware().memory;
+}
+
+std::uint64_t local_memory_of(const void*) {
+  const std::lock_guard lock(mutex);
+  return hardware().local_memory;
 }
 
 double highest_clock(int) {
@@ -295,9 +301,11 @@ void Stream::check_launch(const char* kernel) {
   check_thread(stream_, std::string("launch of ") + kernel);
   const std::lock_guard lock(mutex);
   Hardware& m = hardware();
-  if (m.failing_launch > 0 && --m.failing_launch == 0) {
+  const bool fails = m.failing_launch > 0 && --m.failing_launch == 0;
+  if (fails || m.local_memory > m.free(current_device)) {
     throw OutOfMemory("cuda device " + std::to_string(current_device) + " (emulated): launch of " +
-                      kernel + ": out of memory (a test said so)");
+                      kernel + ": out of memory (" +
+                      (fails ? "a test said so" : "for its local variables") + ")");
   }
 }
 
@@ -332,6 +340,7 @@ void control::reset() {
   m.memory = fresh.memory;
   m.failing_allocation = 0;
   m.failing_launch = 0;
+  m.local_memory = 0;
   m.allocations = 0;
   m.large_kernels = 0;
   m.lost.clear();
@@ -357,6 +366,11 @@ void control::fail_allocation(int k) {
 void control::fail_launch(int k) {
   const std::lock_guard lock(mutex);
   hardware().failing_launch = k;
+}
+
+void control::set_local_memory(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex);
+  hardware().local_memory = bytes;
 }
 
 void control::slow_down(int number, double seconds) {
