@@ -71,8 +71,39 @@ def check_left_out(folder):
         (place / "torch.py").write_text(fault + "\n", encoding="utf-8")
         program = "import sys; sys.path[:0] = sys.argv[1:]; import peers; found, out = peers.all_peers(None); print(len(found), *out)"
         done = subprocess.run([sys.executable, "-B", "-c", program, str(place.parent), str(HERE)], capture_output=True, text=True, check=False)
-        expected = f"5 {reason}\n" if reason else "6\n"
+        expected = f"6 {reason}\n" if reason else "7\n"
         require(done.stdout == expected and done.returncode == 0, f"peers.py with {fault!r}: {done.stdout!r} {done.stderr!r}")
+
+
+def check_choice():
+    """The backend that PyTorch's attention took is the one with its bits, and a reason is told once for all d_k."""
+    sys.path.insert(0, str(HERE))
+    sys.dont_write_bytecode = True
+    import peers
+
+    class Bits(list):
+        def __eq__(self, other):
+            return Bits(a == b for a, b in zip(self, other))
+
+        def all(self):
+            return all(self)
+
+    names = [peers.Peer("attention float32", "plain", True, None),
+             *(peers.Peer(f"attention {of} {backend}", "plain", True, None, f"attention {of}")
+               for of, backend in (("float32", "flash"), ("float32", "efficient"), ("float32", "math"), ("float16", "efficient")))]
+    one = peers.Round()
+    for last, expected in ((2.0, ["efficient"]), (3.0, []), (float("nan"), [])):
+        one.means = {"attention float32": Bits([1.0, last]), "attention float32 flash": Bits([1.0, 2.5]),
+                     "attention float32 efficient": Bits([1.0, 2.0]), "attention float16 efficient": Bits([1.0, last])}
+        require(one.chosen(names, "attention float32") == expected, f"the choice for {last}: {one.chosen(names, 'attention float32')}")
+    one.means["attention float32"] = Bits([1.0, 2.0])
+    one.rates = {"attention float32": 4.0, "attention float32 flash": 8.0}
+    one.errors = {"attention float32": 1e-6, "attention float32 flash": 2e-6}
+    row = peers.row_of(4, "plain", 16.0, names, [one])
+    require([peer.get("backend") for peer in row["peers"]] == [["efficient"], None] and row["times_best_float32_peer"] == 2.0, f"{row}")
+    require(peers.row_of(4, "conditional", 16.0, names, [one])["peers"] == [], "peers of the other estimator")
+    short = peers.in_short({(2, "a"): "no", (8, "a"): "no", (8, "b"): "other"})
+    require(short == ["a, d_k 2, 8: no", "b, d_k 8: other"], f"{short}")
 
 
 def have(module):
@@ -139,6 +170,7 @@ def main(headlab):
     with tempfile.TemporaryDirectory() as name:
         check_refusals(headlab, pathlib.Path(name))
         check_figures()
+        check_choice()
         check_left_out(pathlib.Path(name))
         if not have_numpy():
             print("skipped: NumPy's program, for want of numpy, threadpoolctl or netCDF4")

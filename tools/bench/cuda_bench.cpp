@@ -4,6 +4,7 @@
 // its share of the sums: replicates x queries x heads x n. Needs only a GPU and its driver, cuBLAS
 // and the C library.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -21,16 +22,19 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/run/simulate.h"
+#include "kernels/backends.h"
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/kernel_choice.h"
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/status.h"
 #include "kernels/cuda/timing.h"
+#include "kernels/host.h"
 #include "kernels/learning/fit.h"
 #include "kernels/learning/worker.h"
 #include "kernels/testing/test_plans.h"
 #include "tools/bench/gpu_limits.h"
+#include "tools/bench/stack_plan.h"
 
 namespace headlab::bench {
 namespace {
@@ -39,12 +43,15 @@ constexpr const char* usage =
     "headlab_cuda_bench [--dims 1,2,4] [--only WHAT] [--estimator E] [--repeats N] [--replicates "
     "R]\n"
     "                   [--json FILE]\n"
-    "headlab_cuda_bench --list   starts the devices it would use, without measurements\n"
+    "headlab_cuda_bench --list [--json FILE]   starts the devices it would use, and measures "
+    "nothing\n"
     "  --dims        per-head dimensions, by default 1,2,4,8,16,32,64\n"
-    "  --only        kernels (the steps of a batch), jobs (draws to moments, and a fit of heads) "
-    "or\n"
-    "                given-x (only the steps of the plain estimator: its projection and sums are\n"
-    "                those of attention)\n"
+    "  --only        kernels (the steps of a batch), jobs (draws to moments, and a fit of heads),\n"
+    "                given-x (only projection and sums; of the plain estimator, whose sums are "
+    "those\n"
+    "                of attention, unless --estimator says another), or stack (attention layers, "
+    "and\n"
+    "                the same by backend cpu)\n"
     "  --estimator   plain or conditional, by default both\n"
     "  --repeats     measurements per median, by default 21\n"
     "  --replicates  of a whole job, by default 10000\n"
@@ -106,8 +113,9 @@ Arguments parse(int argc, char** argv) {
       arguments.replicates = static_cast<std::uint64_t>(positive(value()));
     } else if (option == "--only") {
       arguments.only = value();
-      if (arguments.only != "kernels" && arguments.only != "jobs" && arguments.only != "given-x") {
-        throw Usage("--only " + arguments.only + ": allowed are kernels, jobs, given-x");
+      const std::array known = {"kernels", "jobs", "given-x", "stack"};
+      if (std::ranges::find(known, arguments.only) == known.end()) {
+        throw Usage("--only " + arguments.only + ": allowed are kernels, jobs, given-x, stack");
       }
     } else if (option == "--estimator") {
       arguments.estimator = value();
@@ -280,6 +288,42 @@ nlohmann::ordered_json time_sweep(const Backend& backend) {
           {"seconds", seconds}};
 }
 
+/// Replicates a second of a stack of attention layers: more of them until a job takes a quarter of
+/// a second, then the median of some.
+nlohmann::ordered_json time_stack(const Backend& backend, int threads, int repeats) {
+  using Clock = std::chrono::steady_clock;
+  const Plan plan = stack_plan();
+  const WarmBackend warm(backend);
+  const auto seconds_of = [&](std::uint64_t replicates) {
+    const auto before = Clock::now();
+    if (simulate(plan, warm, threads, replicates).count() != replicates) {
+      throw std::logic_error("a job lost replicates");
+    }
+    return std::chrono::duration<double>(Clock::now() - before).count();
+  };
+  std::uint64_t replicates = 256;
+  constexpr std::uint64_t most = std::uint64_t{1} << 20;
+  while (seconds_of(replicates) < 0.25 && replicates < most) replicates *= 2;
+  const auto start = Clock::now();
+  std::vector<double> seconds;
+  while (static_cast<int>(seconds.size()) < repeats &&
+         (seconds.size() < 3 || Clock::now() - start < std::chrono::seconds(2))) {
+    seconds.push_back(seconds_of(replicates));
+  }
+  const double rate = static_cast<double>(replicates) / median(seconds);
+  const std::string used = threads > 0 ? std::to_string(threads) : "-";
+  std::printf("%-8s %-24s threads %-4s %8llu replicates, %.0f a second\n", backend.name().c_str(),
+              backend.device().c_str(), used.c_str(), static_cast<unsigned long long>(replicates),
+              rate);
+  std::fflush(stdout);
+  nlohmann::ordered_json row = {{"backend", backend.name()},
+                                {"simd", backend.simd()},
+                                {"replicates", replicates},
+                                {"replicates_per_second", rate}};
+  if (threads > 0) row["threads"] = threads;
+  return row;
+}
+
 /// A fit of heads with a warm device.
 struct LearnedHeads {
   static constexpr test::Shape shape = {.n = 10000, .d = 32, .heads = 8, .k = 4, .queries = 1};
@@ -360,14 +404,42 @@ int run(const Arguments& arguments) {
   std::printf("%zu x %s, %d multiprocessors at %.0f MHz at most; %s\n", devices.size(),
               device.name.c_str(), device.multiprocessors, clock / 1e6, cuda::build_text().c_str());
   if (arguments.list) {
+    report.erase("rows");
     // Fails here for a driver that is too old, a missing cuBLAS, a device in use.
     for (const cuda::DeviceInfo& one : devices) {
       cuda::use_device(one.number);
       const cuda::Stream stream;
+      report["properties"].push_back({{"name", one.name},
+                                      {"capability", 10 * one.major + one.minor},
+                                      {"multiprocessors", one.multiprocessors},
+                                      {"highest_clock_hz", cuda::highest_clock(one.number)},
+                                      {"memory_bytes", one.memory},
+                                      {"free_bytes", cuda::free_memory()},
+                                      {"shared_bytes_of_block", one.shared_memory}});
     }
+    write_json(arguments.json, report);
     return 0;
   }
   const std::unique_ptr<Backend> backend = cuda::make_cuda_backend();
+  if (arguments.only == "stack") {
+    report["stack"] = {{"n", stack_tokens},
+                       {"d", stack_tokens},
+                       {"heads", stack_heads},
+                       {"d_k", stack_rank},
+                       {"layers", stack_layers}};
+    std::printf("stack: n = d = %d, H %d, d_k %d, %d layers, with metrics\n", stack_tokens,
+                stack_heads, stack_rank, stack_layers);
+    const std::unique_ptr<Backend> cpu = make_backend("cpu");
+    const int all = usable_processors();
+    report["rows"].push_back(time_stack(*backend, 0, arguments.repeats));
+    write_json(arguments.json, report);
+    for (const int threads : {1, all}) {
+      report["rows"].push_back(time_stack(*cpu, threads, arguments.repeats));
+      write_json(arguments.json, report);
+      if (all == 1) break;
+    }
+    return 0;
+  }
   const bool jobs = arguments.only.empty() || arguments.only == "jobs";
   if (jobs) {
     using Fit = LearnedHeads;
@@ -380,6 +452,7 @@ int run(const Arguments& arguments) {
                 Fit::shape.k, static_cast<unsigned long long>(Fit::steps), Fit::batch, seconds);
   }
   write_json(arguments.json, report);
+  const std::string plain = "plain";
   std::printf("n 4096, H 8, 64 queries, %llu replicates; 1e12 weights/s\n",
               static_cast<unsigned long long>(arguments.replicates));
   std::printf("%4s %-12s %-10s %7s %4s %7s %4s %7s  %-16s %s\n", "d_k", "estimator", "moments",
@@ -388,10 +461,12 @@ int run(const Arguments& arguments) {
   for (const int k : arguments.dims) {
     for (const Estimator estimator : {Estimator::plain, Estimator::conditional}) {
       const std::string name = estimator == Estimator::plain ? "plain" : "conditional";
-      if (!arguments.estimator.empty() && arguments.estimator != name) continue;
+      const bool given_x = arguments.only == "given-x";
+      const std::string& wanted =
+          given_x && arguments.estimator.empty() ? plain : arguments.estimator;
+      if (!wanted.empty() && wanted != name) continue;
       for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
-        const bool first = estimator == Estimator::plain && mode == MomentMode::pairwise;
-        if (arguments.only == "given-x" && !first) continue;
+        if (given_x && mode != MomentMode::pairwise) continue;
         const Plan plan = bench_plan(k, estimator, mode);
         const WorkSize sizes = {.k = k, .d = plan.d, .heads = plan.heads, .queries = plan.queries};
         const Limit limit = limit_of(gpu, sizes, estimator, mode, fused_bytes(sizes));

@@ -114,13 +114,26 @@ def of_peers(report):
     rows = []
     for row in stage_rows(report, "peers"):
         for peer in row["peers"]:
-            rows.append([row["d_k"], tera(row["headlab"]), peer["name"], f"{peer['rate'] / 1e12:.4f}", f"{peer['headlab_times']:.1f}",
+            took = f" (took {' or '.join(peer['backend'])})" if peer.get("backend") else ""
+            rows.append([row["estimator"], row["d_k"], tera(row["headlab"]), peer["name"] + took, f"{peer['rate'] / 1e12:.4f}", f"{peer['headlab_times']:.1f}",
                          f"{peer['relative_error']:.0e}"])
     if not rows:
         return []
     return [f"Given X ({peers['headlab_work']}), PyTorch {peers['torch']}, {peers['rounds']} rounds, 10^12 weights per second:", "",
-            *table(["d_k", "headlab", "peer", "peer's rate", "headlab is faster by", "peer's error"], rows),
+            *table(["estimator", "d_k", "headlab", "peer", "peer's rate", "headlab is faster by", "peer's error"], rows),
             *(["", *(f"- left out: {why}" for why in peers["left_out"])] if peers.get("left_out") else [])]
+
+
+def of_stack(report):
+    rows = stage_rows(report, "stack")
+    if not rows:
+        return []
+    ours = rows[0]["replicates_per_second"]
+    lines = [[row["backend"] + (f", {row['threads']} threads" if "threads" in row else ""), row["simd"], f"{row['replicates_per_second']:.0f}",
+              f"{ours / row['replicates_per_second']:.1f}"] for row in rows]
+    sizes = report["stages"]["stack"]["stack"]
+    return [f"A stack of {sizes['layers']} layers with metrics (n = {sizes['n']}, d = {sizes['d']}, H = {sizes['heads']}, d_k = {sizes['d_k']}):", "",
+            *table(["backend", "instructions", "replicates a second", "cuda is faster by"], lines)]
 
 
 def of_counters(report):
@@ -142,7 +155,7 @@ def gpu_tables(report):
         devices = report["machine"]["devices"]
         driver = ", driver " + devices[0]["driver"] if isinstance(devices, list) else ""
         parts = [[f"{report['started'][:10]}, commit {report['commit']}, {report['devices_used']}{driver}."], of_stages(report),
-                 of_kernels(report), of_jobs(report), of_counters(report), of_peers(report), of_accuracy(report),
+                 of_kernels(report), of_jobs(report), of_stack(report), of_counters(report), of_peers(report), of_accuracy(report),
                  of_compared_kernels(report)]
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise Stop(f"the report of gpu-check is damaged ({type(error).__name__}: {error})") from error

@@ -4,9 +4,8 @@
 //
 //     headlab_stack_rate [REPLICATES]
 //
-// n = d = 32, H = 4, d_k = d_v = 8, 8 layers, softmax, Gaussian maps, skip 1, rms pre norm; tokens
-// and weights drawn. Prints one JSON object, times in microseconds a replicate: `state` without
-// metrics, `metrics` with all that are on by default, through the backend's worker.
+// Prints one JSON object, times in microseconds a replicate of the stack of stack_plan.h: `state`
+// without metrics, `metrics` with all that are on by default, through the backend's worker.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -22,6 +21,7 @@
 #include "kernels/cpu/stack_arithmetic.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/stack/layers.h"
+#include "tools/bench/stack_plan.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tools/bench/stack_rate.cpp"
 #include <hwy/foreach_target.h>
@@ -52,30 +52,6 @@ namespace {
 
 HWY_EXPORT(expm1_of_all);
 
-constexpr int tokens = 32;
-constexpr int heads = 4;
-constexpr int rank = 8;
-constexpr int layers = 8;
-
-Plan stack_plan() {
-  Plan plan;
-  plan.n = tokens;
-  plan.d = tokens;
-  plan.seed = 1;
-  NormalDesign design;
-  design.dim = tokens;
-  plan.design = design.sampler(plan.table);
-  Stack stack;
-  stack.layers = layers;
-  stack.heads = heads;
-  stack.temperature = std::sqrt(static_cast<double>(rank));
-  stack.maps = GaussianMaps{.k = rank, .value_dim = rank};
-  stack.skip = 1;
-  stack.norm = {.kind = NormKind::rms, .place = NormPlace::pre};
-  plan.stack = std::make_shared<const Stack>(stack);
-  return plan;
-}
-
 double processor_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -104,7 +80,7 @@ int run(int replicates) {
   const double of_state = microseconds(5, replicates, [&](int r) {
     const StackDraws draws = {plan.seed, static_cast<std::uint64_t>(r), &arithmetic};
     state.begin(*plan.stack, draws, cpu_stack_tokens(plan, draws.replicate), false);
-    for (int l = 0; l < layers; ++l) state.advance();
+    for (int l = 0; l < stack_layers; ++l) state.advance();
   });
   const Plan* const one = &plan;
   const auto worker = backend->worker(Plans(&one, 1));
@@ -115,11 +91,11 @@ int run(int replicates) {
       microseconds(5, 1, [&](int) { worker->run(block, moments); }) / replicates;
 
   // log |R|_F of the last tokens, for comparisons with other programs.
-  const std::size_t last = layers * plan.layout().per_query();
+  const std::size_t last = stack_layers * plan.layout().per_query();
   const double variance = moments[0].comoment[last] / (replicates - 1);
 
-  const RowMatrix a = normal_matrix({1, 0}, Purpose::design, 0, tokens, tokens, 1);
-  RowMatrix out(tokens, tokens);
+  const RowMatrix a = normal_matrix({1, 0}, Purpose::design, 0, stack_tokens, stack_tokens, 1);
+  RowMatrix out(stack_tokens, stack_tokens);
   const double product = microseconds(15, 200, [&](int) { arithmetic.product(a, a, out); });
   const double expm1 = microseconds(15, 200, [&](int) {
     HWY_DYNAMIC_DISPATCH(expm1_of_all)
@@ -128,10 +104,10 @@ int run(int replicates) {
   const std::span<double> all(out.data(), static_cast<std::size_t>(out.size()));
   const double normals = microseconds(15, 200, [&](int) { arithmetic.normals(1, 2, 3, 0.5, all); });
 
-  constexpr double n = tokens;
-  constexpr double flop = layers * (8 * n * n * n + 4 * n * n * n);
-  constexpr double exponentials = layers * 2 * heads * n * n;
-  constexpr double draws = n * n + layers * 4 * n * n;
+  constexpr double n = stack_tokens;
+  constexpr double flop = stack_layers * (8 * n * n * n + 4 * n * n * n);
+  constexpr double exponentials = stack_layers * 2 * stack_heads * n * n;
+  constexpr double draws = n * n + stack_layers * 4 * n * n;
   const double of_products = flop * product / (2 * n * n * n);
   const double of_exponentials = exponentials * expm1 / (n * n);
   const double of_draws = draws * normals / (n * n);

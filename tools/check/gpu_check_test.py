@@ -18,7 +18,8 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-STAGES = ["agreement", "kernels", "peers", "counters", "sanitizers", "jobs"]
+STAGES = ["agreement", "kernels", "peers", "counters", "sanitizers", "jobs", "stack"]
+PROGRAMS = ("cuda_gpu_tests", "headlab_cuda_bench", "headlab")
 
 DRIVER = """
 #include <cstdlib>
@@ -71,7 +72,25 @@ def obey(mode):
 if name == "nvcc":
     print("release 13.0")
 elif name == "git":
-    sys.exit(1)
+    if "git" not in modes:
+        sys.exit(1)
+    if "ls-files" in arguments:
+        print("tools/check/slots.toml\0validation/testdata/known-answers.json", end="\0")
+    elif "rev-parse" in arguments:
+        print("0123abc")
+    elif "status" in arguments and modes["git"] == "dirty":
+        print(" M tools/check/slots.toml")
+elif name == "readelf":
+    program, more = modes.get("needs", ":").split(":")
+    for library in ("libm.so.6", "libc.so.6", "ld-linux-x86-64.so.2", more):
+        if library and (library != more or os.path.basename(arguments[1]) == program):
+            print(f" 0x0000000000000001 (NEEDED)             Shared library: [{library}]")
+elif name == "ldd":
+    print("\tlinux-vdso.so.1 (0x00007ffc)\n\tlibc.so.6 => /lib/libc.so.6 (0x00007f)")
+    if modes.get("ldd") == "missing":
+        print("\tlibnetcdf.so.19 => not found")
+    elif "ldd" in modes:
+        print(f"\tlibnetcdf.so.19 => {modes['ldd']} (0x00007f)")
 elif name == "cmake":
     print("built:", *arguments[arguments.index("--target") + 1:], file=sys.stderr)
     obey(modes.get(name))
@@ -80,7 +99,17 @@ elif name == "nvidia-smi":
         while True:
             print("1755, 2619, 41, 300.5", flush=True)
             time.sleep(0.05)
-    print("Stub GPU, 580.1, 81559, 1980, 700.0, Enabled, Enabled")
+    if modes.get("smi") == "cut":
+        print("<nvidia_smi_log><gpu>")
+        sys.exit(0)
+    print("<?xml version='1.0' ?><nvidia_smi_log><driver_version>580.1</driver_version><cuda_version>13.0</cuda_version><gpu>"
+          "<product_name>Stub GPU</product_name><mig_mode><current_mig>Disabled</current_mig></mig_mode>"
+          "<ecc_mode><current_ecc>Enabled</current_ecc></ecc_mode><fb_memory_usage><total>81559 MiB</total></fb_memory_usage>"
+          "<clocks><sm_clock>345 MHz</sm_clock></clocks><max_clocks><sm_clock>1980 MHz</sm_clock></max_clocks>"
+          "<gpu_power_readings><power_draw>N/A</power_draw><current_power_limit>700.00 W</current_power_limit></gpu_power_readings>"
+          "<clocks_event_reasons><clocks_event_reason_gpu_idle>Active</clocks_event_reason_gpu_idle>"
+          "<clocks_event_reason_sw_power_cap>Not Active</clocks_event_reason_sw_power_cap></clocks_event_reasons>"
+          "</gpu></nvidia_smi_log>")
 elif name == "cuda_gpu_tests":
     if "--gtest_list_tests" in arguments:
         print("GpuBackend.\n  First\n  Second\n  Third  # GetParam() = 1")
@@ -122,10 +151,11 @@ elif name == "cuda_gpu_tests":
             write(argument.split(":", 1)[1], {"testsuites": [{"testsuite": cases}]})
     sys.exit(1 if failing else 0)
 elif name == "headlab_cuda_bench":
-    if arguments == ["--list"]:
+    if arguments[0] == "--list":
         if modes.get("list") == "fail":
             print("headlab_cuda_bench: the driver is too old")
             sys.exit(2)
+        write(value("--json"), {"properties": [{"name": "Stub GPU", "multiprocessors": 132}]})
         print("1 x Stub GPU, 132 multiprocessors at 1980 MHz at most; CUDA 13.0")
         sys.exit(0)
     only = value("--only")
@@ -147,12 +177,19 @@ elif name == "headlab_cuda_bench":
             rows.append(row)
     report = {"device": "Stub GPU", "devices": 1, "capability": 90, "multiprocessors": 132, "highest_clock_hz": 1.98e9,
               "n": 4096, "heads": 8, "queries": 64, "replicates": 10000, "rows": rows}
-    if only == "jobs":
+    if only == "stack":
+        report["stack"] = {"n": 32, "d": 32, "heads": 4, "d_k": 8, "layers": 8}
+        report["rows"] = rows = [{"backend": "cuda", "simd": "sm_90", "replicates": 65536, "replicates_per_second": 150000.0},
+                                 {"backend": "cpu", "simd": "AVX3", "replicates": 512, "replicates_per_second": 2000.0, "threads": 1},
+                                 {"backend": "cpu", "simd": "AVX3", "replicates": 8192, "replicates_per_second": 30000.0, "threads": 16}]
+        if mode == "lacks":
+            del rows[1]["replicates_per_second"]
+    elif only == "jobs":
         report["fit"] = {"n": 10000, "d": 32, "heads": 8, "d_k": 4, "batch": 256, "steps": 1000, "seconds": 0.5}
         report["shapes"] = [{"n": 500, "queries": 1, "d_k": 4, "estimator": "plain", "replicates": 1000000,
                              "job": 3e10, "job_seconds": 0.14}]
         report["sweep"] = {"conditions": 100, "n": 64, "queries": 4, "replicates": 64, "seconds": 0.2}
-    if mode == "lacks":
+    if mode == "lacks" and only != "stack":
         del rows[3]["fused" if only == "kernels" else "job"]
     elif mode == "nan":
         rows[0]["limit"] = float("nan")
@@ -161,15 +198,18 @@ elif name == "headlab_cuda_bench":
     write(value("--json"), {"cut": '{"rows": [{"d_', "list": "[1, 2]"}.get(mode, report))
 elif name == "headlab":
     print("cuda: Stub GPU")
+    print("libraries:", os.environ.get("LD_LIBRARY_PATH", "").split(":")[0])
 elif name == "peers.py":
     if modes.get("peers") == "missing":
         print("peers.py: PyTorch is not installed for this Python", file=sys.stderr)
         sys.exit(2)
     obey(modes.get("peers"))
     peer = {"name": "attention float32", "float32_exponents": True, "rate": 4e11, "headlab_times": 5.0,
-            "relative_error": 1e-6}
+            "relative_error": 1e-6, "backend": ["efficient"]}
+    both = {"name": "torch softmax, W W'", "float32_exponents": True, "rate": 1e11, "headlab_times": 10.0, "relative_error": 1e-6}
     write(value("--json"), {"device": "Stub GPU", "torch": "2.9", "rounds": 3, "headlab_work": "projection and sums",
-                            "rows": [{"d_k": 4, "headlab": 2e12, "peers": [peer], "times_best_float32_peer": 5.0}],
+                            "rows": [{"d_k": 4, "estimator": "plain", "headlab": 2e12, "peers": [peer], "times_best_float32_peer": 5.0},
+                                     {"d_k": 4, "estimator": "conditional", "headlab": 1e12, "peers": [both], "times_best_float32_peer": 10.0}],
                             "left_out": ["KeOps: not installed"], "table": ["a line of the peers"]})
 elif name == "compute-sanitizer":
     print("[ RUN      ] GpuBackend.First\n[       OK ] GpuBackend.First (3 ms)")
@@ -217,13 +257,13 @@ class Stand:
         for path in (self.tree / "tools" / "check", self.tree / "tools" / "bench", self.tree / "validation" / "testdata",
                      build, self.bin, self.lib):
             path.mkdir(parents=True)
-        for name in ("check/gpu-check", "bench/common.py"):
+        for name in ("check/gpu-check", "check/gpu-pack.txt", "bench/common.py"):
             shutil.copy2(ROOT / "tools" / name, self.tree / "tools" / name)
         (self.tree / "tools" / "check" / "slots.toml").write_text(SLOTS)
         (self.tree / "validation" / "testdata" / "known-answers.json").write_text("{}")
-        (build / "CMakeCache.txt").write_text("")
-        places = [self.bin / name for name in ("nvcc", "git", "cmake", "nvidia-smi", "ncu", "compute-sanitizer")]
-        places += [build / name for name in ("cuda_gpu_tests", "headlab_cuda_bench", "headlab")]
+        (build / "CMakeCache.txt").write_text("CMAKE_CUDA_ARCHITECTURES:UNINITIALIZED=90-real\n")
+        places = [self.bin / name for name in ("nvcc", "git", "cmake", "nvidia-smi", "ncu", "compute-sanitizer", "readelf", "ldd")]
+        places += [build / name for name in PROGRAMS]
         for path in [*places, self.tree / "tools" / "bench" / "peers.py"]:
             path.write_text(FAKE.replace("PYTHON", sys.executable, 1))
             path.chmod(0o755)
@@ -288,7 +328,7 @@ def incomplete(report):
                for row in stages.get("agreement", {}).get("kernels", [])]
     if kernels != [("dots4", 4, 1, 0.5, "GpuBackend.First"), ("tensor16", 12, 2, 0.25, "GpuBackend.First")]:
         found.append(f"kernels that were compared, {kernels}")
-    for name, rows in (("kernels", 14), ("jobs", 14), ("peers", 1), ("counters", 6)):
+    for name, rows in (("kernels", 14), ("jobs", 14), ("peers", 2), ("counters", 6), ("stack", 3)):
         if len(stages.get(name, {}).get("rows", [])) != rows:
             found.append(f"rows of {name}")
     for row in stages.get("counters", {}).get("rows", []):
@@ -298,8 +338,13 @@ def incomplete(report):
             found.append(f"slots counted in the machine code, {row}")
     if "tensor" in json.dumps([row.get("pipes") for row in stages.get("counters", {}).get("rows", [])]):
         found.append("a counter that the GPU has not")
-    if not report.get("machine", {}).get("devices") or "cublas_of_system" not in report["machine"]:
-        found.append("the machine")
+    of_driver = {"name": "Stub GPU", "driver": "580.1", "cuda": "13.0", "mig": "Disabled", "ecc": "Enabled", "memory": "81559 MiB",
+                 "sm_clock": "345 MHz", "highest_sm_clock": "1980 MHz", "power_limit": "700.00 W",
+                 "clocks_lowered_by": ["clocks_event_reason_gpu_idle"]}
+    if report.get("machine", {}).get("devices") != [of_driver] or "cublas_of_system" not in report["machine"]:
+        found.append(f"the machine: {report.get('machine')}")
+    if report.get("properties") != [{"name": "Stub GPU", "multiprocessors": 132}]:
+        found.append(f"properties of the GPUs: {report.get('properties')}")
     if [row["form"] for row in report.get("slots", [])] != ["dots4", "tensor64"]:
         found.append("counted slots")
     return found
@@ -307,16 +352,48 @@ def incomplete(report):
 
 def check_pack(stand):
     tree = stand.tree / "tools" / "check" / "gpu-check"
-    for arguments, names in (([], ["cuda_gpu_tests", "headlab_cuda_bench", "headlab"]),
-                             (["--without-headlab"], ["cuda_gpu_tests", "headlab_cuda_bench"])):
+    for arguments, names in (([], PROGRAMS), (["--without-headlab"], PROGRAMS[:2])):
         done = stand.run("--pack", stand.pack, *arguments, program=tree)
         require(done.returncode == 0 and f"built: {' '.join(names)}\n" in done.stderr, f"--pack {arguments}: {done.stdout}{done.stderr}")
-        for name in ("cuda_gpu_tests", "headlab_cuda_bench", "headlab"):
+        for name in PROGRAMS:
             require((stand.pack / (name + ".gz")).exists() == (name in names), f"--pack {arguments}: {name}")
-        require(stand.run("--stages", "agreement").returncode == 0, f"--pack {arguments}: does not run")
+        done = stand.run("--stages", "agreement")
+        require(done.returncode == 0, f"--pack {arguments}: does not run: {done}")
         require((stand.pack / "headlab").exists() == ("headlab" in names), "a program of an older folder stays")
         (stand.folder / "gpu-check.json").unlink()
-    require(stand.run("--pack", stand.pack, program=tree).returncode == 0, "--pack a second time")
+    library = stand.folder / "libnetcdf.so"
+    library.write_text("a library GLIBC_2.36\0")
+    # headlab alone may need what the folder carries.
+    for fake, word in ((f"ldd={library} needs=cuda_gpu_tests:libnetcdf.so.19", "cuda_gpu_tests needs libnetcdf.so.19"),
+                       (f"ldd={library} needs=headlab:libhwy.so.1", "headlab needs libhwy.so.1"),
+                       (f"ldd={library} needs=libnetcdf.so:libhdf5.so.3", "libnetcdf.so needs libhdf5.so.3"),
+                       ("ldd=missing", "libnetcdf.so.19 is not found here")):
+        done = stand.run("--pack", stand.folder / "failing", program=tree, fake=fake)
+        require(done.returncode == 2 and word in done.stderr and not (stand.folder / "failing").exists(), f"--pack, {fake}: {done}")
+    done = stand.run("--pack", stand.pack, program=tree, fake=f"ldd={library} needs=headlab:libnetcdf.so.19 git=clean")
+    require(done.returncode == 0, f"--pack a second time: {done}")
+    manifest = json.loads((stand.pack / "manifest.json").read_text())
+    system = ["libm.so.6", "libc.so.6", "ld-linux-x86-64.so.2"]
+    require(manifest["needs"]["headlab"] == {"libraries": [*system, "libnetcdf.so.19"], "glibc": "2.36", "carries": ["libnetcdf.so.19"]}
+            and manifest["needs"]["cuda_gpu_tests"]["carries"] == [], f"what the programs need: {manifest['needs']}")
+    before = manifest["tree"]
+    require((before["files"], before["commit"], before["dirty"]) == (2, "0123abc", False) and len(before["sha256"]) == 64, f"{before}")
+    readme = (stand.pack / "README").read_text()
+    require(len(readme.splitlines()) == 10 and "capability 90-real." in readme and "{" not in readme, f"README: {readme}")
+    report, _ = stand.checked(0, "--stages", "jobs")
+    require(report["tree"] == before and report["stages"]["jobs"]["headlab_doctor"][-1] == f"libraries: {stand.pack / 'lib'}"
+            and (stand.pack / "lib" / "libnetcdf.so.19").read_bytes() == library.read_bytes(), f"libraries of headlab: {report['stages']['jobs']}")
+    (stand.folder / "gpu-check.json").unlink()
+    # Another content, another digest; and what a tree without git is.
+    slots = stand.tree / "tools" / "check" / "slots.toml"
+    slots.write_text(SLOTS + "\n")
+    require(stand.run("--pack", stand.pack, program=tree, fake="git=dirty").returncode == 0, "--pack a third time")
+    after = json.loads((stand.pack / "manifest.json").read_text())["tree"]
+    require(after["sha256"] != before["sha256"] and after["dirty"], f"the digest of another tree: {after}")
+    require(not (stand.pack / "lib").exists() and not (stand.pack / "headlab-libraries.tar.gz").stat().st_size > 1000, "libraries of an older folder stay")
+    slots.write_text(SLOTS)
+    require(stand.run("--pack", stand.pack, program=tree).returncode == 0, "--pack without git")
+    require(json.loads((stand.pack / "manifest.json").read_text())["tree"].startswith("not known"), "a tree without git")
     packed = stand.pack / "headlab.gz"
     kept = packed.read_bytes()
     for damaged in (b"no archive", kept[:-40], kept[:40] + b"x" * 40 + kept[80:]):
@@ -352,7 +429,7 @@ def check_stages(stand):
     require("8.4 issue slots a weight, 8.4 counted" in done.stdout and "a line of the peers" in done.stdout, done.stdout)
     # The control: what is looked for is missed.
     for path in (("complete",), ("stages", "jobs", "rows"), ("stages", "counters", "rows"), ("slots",), ("stages", "agreement", "accuracy"), ("stages", "agreement", "kernels"),
-                 ("stages", "kernels", "clocks_seen"), ("machine", "devices")):
+                 ("stages", "kernels", "clocks_seen"), ("machine", "devices"), ("properties",), ("stages", "stack", "rows")):
         poorer = copy.deepcopy(full)
         entry = poorer
         for name in path[:-1]:
@@ -369,6 +446,7 @@ def check_stages(stand):
             ("kernels=cut", "counters", "failed", "no figures in"), ("jobs=cut", "jobs", "failed", "no figures in jobs.json"),
             ("jobs=list", "jobs", "failed", "no figures in jobs.json"), ("jobs=lacks", "jobs", "failed", "row 3 has no usable job"),
             ("jobs=nan", "jobs", "failed", "row 0 has no usable limit"), ("jobs=fit", "jobs", "failed", "fit has no usable n"),
+            ("stack=lacks", "stack", "failed", "row 1 has no usable replicates_per_second"),
             ("sanitizer=racecheck", "sanitizers", "failed", None), ("ncu=broken", "counters", "failed", "==ERROR== The application")):
         report, _ = stand.checked(1, fake=fake)
         found = statuses(report)
@@ -376,6 +454,8 @@ def check_stages(stand):
         others = {name for name in STAGES if name != stage and not ("kernels" in fake and name in ("kernels", "counters"))}
         require(found[stage] == status and all(found[name] == "passed" for name in others), f"{fake}: {found}")
         require(word is None or word in report["stages"][stage]["why"], f"{fake}: {report['stages'][stage]}")
+    report, _ = stand.checked(0, "--stages", "agreement", fake="smi=cut")
+    require(report["machine"]["devices"].startswith("nvidia-smi not available"), f"nvidia-smi that is cut: {report['machine']}")
     logs = stand.folder / "logs"
     report, done = stand.checked(1, "--logs", logs, "--stages", "agreement", fake="tests=fail")
     tests = report["stages"]["agreement"]
@@ -475,7 +555,9 @@ def check_tables(stand):
     for line in ("| 4 | plain | pairwise | dots4 | 3.98 | 2.00 | 50 | 1.50 | 38 | 4.00 | exp | 100.0 | 100.0 | 300.0 | 5.0 | 2.0 | 10.0 |",
                  "| 64 | conditional | pairwise | tensor64 | 1.29 | 2.00 | 50 |", "| 2 | plain | pairwise | dots2 | - | 2.00 |",
                  "| plain | 4 | dots4 | 8.4 | 8.4 | 0.2 | xu 10, fma 10, alu 10, lsu 10 |", "| plain | 8 | - | - | 8.4 | 0.2 |",
-                 "| 500 | 1 | 4 | plain | 1000000 | 0.140 | 0.030 |", "| 4 | 2.00 | attention float32 | 0.4000 | 5.0 | 1e-06 |",
+                 "| 500 | 1 | 4 | plain | 1000000 | 0.140 | 0.030 |",
+                 "| plain | 4 | 2.00 | attention float32 (took efficient) | 0.4000 | 5.0 | 1e-06 |",
+                 "| conditional | 4 | 1.00 | torch softmax, W W' | 0.1000 | 10.0 | 1e-06 |", "| cpu, 16 threads | AVX3 | 30000 | 5.0 |",
                  "- left out: KeOps: not installed", "A sweep of 100 small conditions", "| First | largest_relative_error 1e-7",
                  "| tensor16 | projected | heads | values | 12 | 60 | 0 | 2 | 0.25 | 2.5e-07 | GpuBackend.First |",
                  "| `counters` | passed |", "Learned heads: 1000 steps"):
