@@ -200,7 +200,7 @@ class CudaGradients : public HeadGradients {
              {static_cast<std::uint64_t>(a_.heads), static_cast<std::uint64_t>(a_.k),
               static_cast<std::uint64_t>(a_.d)});
     a_.separate = !heads.queries.empty();
-    a_.queries = static_cast<int>(queries.size());
+    a_.queries = count_of("queries of a step", {queries.size()});
     const int query_tiles = divide_rounding_up(a_.queries, fit_tile_queries);
     a_.padded_queries = query_tiles * fit_tile_queries;
     const std::int64_t rows = std::int64_t{a_.heads} * a_.k;

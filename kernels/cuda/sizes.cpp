@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/plan.h"
+
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
 void check_sizes(const PlanSizes& sizes) {

@@ -10,7 +10,10 @@
 #include <string>
 
 #include "kernels/cuda/device.h"
-#include "kernels/plan.h"
+
+namespace headlab {
+struct Plan;
+}
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 

@@ -18,6 +18,18 @@ def read_report(path):
     return report
 
 
+def read_reports(paths):
+    """One report, or those of the parts of one check, put together: later ones replace earlier stages."""
+    together = read_report(paths[0])
+    for path in paths[1:]:
+        report = read_report(path)
+        if report.get("commit") != together.get("commit"):
+            raise Stop(f"{path}: of commit {report.get('commit')}, {paths[0]} of {together.get('commit')}")
+        report["stages"] = {**together["stages"], **report["stages"]}
+        together = report
+    return together
+
+
 def table(head, rows):
     return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)] + ["| " + " | ".join(map(str, row)) + " |" for row in rows]
 

@@ -17,7 +17,7 @@ import re
 import sys
 
 from common import ROOT, Stop, ended
-from gpu_tables import gpu_tables, read_report
+from gpu_tables import gpu_tables, read_reports
 from plots import NAMES, Bench, draw, exponent, read
 
 NARROW = {name: " ".join(title.split()) for name, title in NAMES.items()}
@@ -164,7 +164,7 @@ def write_page(path, page):
 
 def write_gpu(arguments):
     page = arguments.page or os.path.join(ROOT, "docs", "gpu.md")
-    write_page(page, replaced(read_page(page), "gpu", gpu_tables(read_report(arguments.gpu))))
+    write_page(page, replaced(read_page(page), "gpu", gpu_tables(read_reports(arguments.gpu))))
     print(page)
 
 
@@ -194,7 +194,7 @@ def write(arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--figures", metavar="DIR", default=os.path.join(ROOT, "build", "bench"), help="by default build/bench")
-    parser.add_argument("--gpu", metavar="REPORT", help="gpu-check.json")
+    parser.add_argument("--gpu", metavar="REPORT", nargs="+", help="gpu-check.json, or one of each part")
     parser.add_argument("--page", metavar="FILE", help="by default docs/measured/benchmarks.md, with --gpu docs/gpu.md")
     return ended("report.py", write, parser.parse_args())
 

@@ -211,6 +211,8 @@ elif name == "peers.py":
                             "rows": [{"d_k": 4, "estimator": "plain", "headlab": 2e12, "peers": [peer], "times_best_float32_peer": 5.0},
                                      {"d_k": 4, "estimator": "conditional", "headlab": 1e12, "peers": [both], "times_best_float32_peer": 10.0}],
                             "left_out": ["KeOps: not installed"], "table": ["a line of the peers"]})
+    if modes.get("peers") == "late":
+        time.sleep(60)
 elif name == "compute-sanitizer":
     print("[ RUN      ] GpuBackend.First\n[       OK ] GpuBackend.First (3 ms)")
     print(f"========= {'RACECHECK' if value('--tool') == 'racecheck' else 'ERROR'} SUMMARY: 0 errors")
@@ -474,8 +476,14 @@ def check_stages(stand):
 
     # In three calls, which add to one report.
     (stand.folder / "gpu-check.json").unlink()
+    of_parts = stand.folder / "parts"
+    kept = {}
     for part in "123":
-        report, _ = stand.checked(0, "--part", part)
+        report, _ = stand.checked(0, "--part", part, "--logs", of_parts)
+        require(all((of_parts / name).read_text() == text for name, text in kept.items()), f"part {part} replaced logs of those before")
+        more = {file.name: file.read_text() for file in of_parts.iterdir()}
+        require(len(more) > len(kept), f"no log of part {part}")
+        kept = more
     require(sorted(statuses(report)) == sorted(STAGES) and set(statuses(report).values()) == {"passed"}, f"parts: {statuses(report)}")
     stand.refused("no such part", "--part", "4")
     stand.refused("give one of them", "--part", "1", "--stages", "jobs")
@@ -513,6 +521,9 @@ def check_time(stand):
     report, _ = stand.checked(1, "--stages", "agreement,kernels,jobs", "--time-factor", "0.05", fake="tests=sleep")
     require(statuses(report) == {"agreement": "out of time", "kernels": "passed", "jobs": "passed"}, f"{statuses(report)}")
     require(report["stages"]["agreement"]["unfinished"] == ["GpuBackend.Second"], "the case that did not end")
+    report, _ = stand.checked(1, "--stages", "peers", "--time-factor", "0.05", fake="peers=late")
+    late = report["stages"]["peers"]
+    require(late["status"] == "out of time" and len(late["rows"]) == 2, f"figures of a stage that ran out of time: {late}")
 
 
 def check_signals(stand):
@@ -535,12 +546,14 @@ def check_signals(stand):
         require("jobs" not in statuses(report) and statuses(report)["kernels"] == "passed" and not report["complete"], f"{number.name}: {statuses(report)}")
 
 
-def write_tables(stand, report, page):
+def write_tables(stand, page, *reports):
     """Runs tools/bench/report.py: its status, what it said, and the page."""
-    file, target = stand.folder / "report.json", stand.folder / "gpu.md"
-    file.write_text(report if isinstance(report, str) else json.dumps(report))
+    target = stand.folder / "gpu.md"
+    files = [stand.folder / f"report{number}.json" for number in range(len(reports))]
+    for file, report in zip(files, reports):
+        file.write_text(report if isinstance(report, str) else json.dumps(report))
     target.write_text(page)
-    done = subprocess.run([sys.executable, "-B", str(ROOT / "tools" / "bench" / "report.py"), "--gpu", str(file), "--page", str(target)],
+    done = subprocess.run([sys.executable, "-B", str(ROOT / "tools" / "bench" / "report.py"), "--gpu", *map(str, files), "--page", str(target)],
                           capture_output=True, text=True, check=False)
     return done.returncode, done.stderr, target.read_text()
 
@@ -549,7 +562,7 @@ def check_tables(stand):
     page = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
     require("<!-- figures: gpu -->\n**Results: not yet measured.**" in page, "docs/gpu.md has figures, or no place for them")
     full, _ = stand.checked(0)
-    status, said, text = write_tables(stand, full, page)
+    status, said, text = write_tables(stand, page, full)
     require(status == 0 and "not yet measured.**" not in text and text.startswith(page.split("<!-- figures")[0]), f"{status} {said}")
     # 132 multiprocessors at 1.98 GHz with 8.4 of 128 slots, next to what the stand-in measured.
     for line in ("| 4 | plain | pairwise | dots4 | 3.98 | 2.00 | 50 | 1.50 | 38 | 4.00 | exp | 100.0 | 100.0 | 300.0 | 5.0 | 2.0 | 10.0 |",
@@ -563,12 +576,21 @@ def check_tables(stand):
                  "| `counters` | passed |", "Learned heads: 1000 steps"):
         require(line in text, f"the page lacks {line!r}")
     partial, _ = stand.checked(1, fake="kernels=fail peers=missing ncu=permission")
-    status, said, text = write_tables(stand, partial, page)
+    status, said, text = write_tables(stand, page, partial)
     require(status == 0 and "| 4 | plain | pairwise | dots4 | 3.98 | - | - | 1.50 |" in text and "Counters of" not in text, f"a partial report: {said}")
+    # The reports of parts, each of its own, make the same page; those of two builds do not.
+    parts = [dict(full, stages={name: full["stages"][name] for name in names})
+             for names in (STAGES[:1], STAGES[1:4], STAGES[4:])]
+    _, _, whole = write_tables(stand, page, full)
+    status, said, text = write_tables(stand, page, *parts)
+    require(status == 0 and text == whole, f"reports of parts: {said}")
+    require(write_tables(stand, page, *parts[:2])[2] != whole, "a part that lacks is not seen")
+    status, said, text = write_tables(stand, page, parts[0], dict(parts[1], commit="another"))
+    require(status == 2 and "of commit another" in said and text == page, f"reports of two builds: {status} {said}")
     damaged = copy.deepcopy(full)
     del damaged["stages"]["kernels"]["rows"][0]["limit"]
     for report, word in (("{", "no report of gpu-check"), ([1], "not a report of gpu-check"), ({"format": 1}, "not a report"), (damaged, "damaged")):
-        status, said, text = write_tables(stand, report, page)
+        status, said, text = write_tables(stand, page, report)
         require(status == 2 and word in said and said.count("\n") == 1 and text == page, f"{report}: {status} {said}")
 
 
