@@ -22,14 +22,12 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/run/simulate.h"
-#include "kernels/backends.h"
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/kernel_choice.h"
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/status.h"
 #include "kernels/cuda/timing.h"
-#include "kernels/host.h"
 #include "kernels/learning/fit.h"
 #include "kernels/learning/worker.h"
 #include "kernels/testing/test_plans.h"
@@ -43,15 +41,12 @@ constexpr const char* usage =
     "headlab_cuda_bench [--dims 1,2,4] [--only WHAT] [--estimator E] [--repeats N] [--replicates "
     "R]\n"
     "                   [--json FILE]\n"
-    "headlab_cuda_bench --list [--json FILE]   starts the devices it would use, and measures "
-    "nothing\n"
+    "headlab_cuda_bench --list [--json FILE]   starts the devices, and measures nothing\n"
     "  --dims        per-head dimensions, by default 1,2,4,8,16,32,64\n"
     "  --only        kernels (the steps of a batch), jobs (draws to moments, and a fit of heads),\n"
-    "                given-x (only projection and sums; of the plain estimator, whose sums are "
-    "those\n"
-    "                of attention, unless --estimator says another), or stack (attention layers, "
-    "and\n"
-    "                the same by backend cpu)\n"
+    "                given-x (projection and sums of one estimator, by default the plain one, "
+    "whose\n"
+    "                sums are those of attention), or stack (attention layers)\n"
     "  --estimator   plain or conditional, by default both\n"
     "  --repeats     measurements per median, by default 21\n"
     "  --replicates  of a whole job, by default 10000\n"
@@ -290,13 +285,13 @@ nlohmann::ordered_json time_sweep(const Backend& backend) {
 
 /// Replicates a second of a stack of attention layers: more of them until a job takes a quarter of
 /// a second, then the median of some.
-nlohmann::ordered_json time_stack(const Backend& backend, int threads, int repeats) {
+nlohmann::ordered_json time_stack(const Backend& backend, int repeats) {
   using Clock = std::chrono::steady_clock;
   const Plan plan = stack_plan();
   const WarmBackend warm(backend);
   const auto seconds_of = [&](std::uint64_t replicates) {
     const auto before = Clock::now();
-    if (simulate(plan, warm, threads, replicates).count() != replicates) {
+    if (simulate(plan, warm, 0, replicates).count() != replicates) {
       throw std::logic_error("a job lost replicates");
     }
     return std::chrono::duration<double>(Clock::now() - before).count();
@@ -311,17 +306,12 @@ nlohmann::ordered_json time_stack(const Backend& backend, int threads, int repea
     seconds.push_back(seconds_of(replicates));
   }
   const double rate = static_cast<double>(replicates) / median(seconds);
-  const std::string used = threads > 0 ? std::to_string(threads) : "-";
-  std::printf("%-8s %-24s threads %-4s %8llu replicates, %.0f a second\n", backend.name().c_str(),
-              backend.device().c_str(), used.c_str(), static_cast<unsigned long long>(replicates),
+  std::printf("%llu replicates, %.0f a second\n", static_cast<unsigned long long>(replicates),
               rate);
-  std::fflush(stdout);
-  nlohmann::ordered_json row = {{"backend", backend.name()},
-                                {"simd", backend.simd()},
-                                {"replicates", replicates},
-                                {"replicates_per_second", rate}};
-  if (threads > 0) row["threads"] = threads;
-  return row;
+  return {{"backend", backend.name()},
+          {"simd", backend.simd()},
+          {"replicates", replicates},
+          {"replicates_per_second", rate}};
 }
 
 /// A fit of heads with a warm device.
@@ -429,15 +419,8 @@ int run(const Arguments& arguments) {
                        {"layers", stack_layers}};
     std::printf("stack: n = d = %d, H %d, d_k %d, %d layers, with metrics\n", stack_tokens,
                 stack_heads, stack_rank, stack_layers);
-    const std::unique_ptr<Backend> cpu = make_backend("cpu");
-    const int all = usable_processors();
-    report["rows"].push_back(time_stack(*backend, 0, arguments.repeats));
+    report["rows"].push_back(time_stack(*backend, arguments.repeats));
     write_json(arguments.json, report);
-    for (const int threads : {1, all}) {
-      report["rows"].push_back(time_stack(*cpu, threads, arguments.repeats));
-      write_json(arguments.json, report);
-      if (all == 1) break;
-    }
     return 0;
   }
   const bool jobs = arguments.only.empty() || arguments.only == "jobs";

@@ -138,14 +138,15 @@ def of_peers(report):
 
 def of_stack(report):
     rows = stage_rows(report, "stack")
-    if not rows:
+    if "stack" not in report["stages"].get("stack", {}):
         return []
     ours = rows[0]["replicates_per_second"]
-    lines = [[row["backend"] + (f", {row['threads']} threads" if "threads" in row else ""), row["simd"], f"{row['replicates_per_second']:.0f}",
-              f"{ours / row['replicates_per_second']:.1f}"] for row in rows]
+    lines = [[row["backend"], row.get("threads", "-"), "a whole run" if row.get("run") else "warm",
+              f"{row['replicates_per_second']:.0f}", f"{ours / row['replicates_per_second']:.1f}"] for row in rows]
     sizes = report["stages"]["stack"]["stack"]
     return [f"A stack of {sizes['layers']} layers with metrics (n = {sizes['n']}, d = {sizes['d']}, H = {sizes['heads']}, d_k = {sizes['d_k']}):", "",
-            *table(["backend", "instructions", "replicates a second", "cuda is faster by"], lines)]
+            *table(["backend", "threads", "timed", "replicates a second", "warm cuda is faster by"], lines),
+            *(f"\nLeft out: {why}." for why in report["stages"]["stack"].get("left_out", []))]
 
 
 def of_counters(report):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file The stack of attention layers that benchmarks time: n = d = 32, H = 4, d_k = d_v = 8, 8
-/// layers, softmax, Gaussian maps, skip 1, rms pre norm; tokens and weights drawn.
+/// layers, softmax, Gaussian maps, skip 1, rms pre norm; tokens and weights drawn. stack.toml is
+/// the same as a scenario.
 #pragma once
 
 #include <cmath>

@@ -179,11 +179,9 @@ elif name == "headlab_cuda_bench":
               "n": 4096, "heads": 8, "queries": 64, "replicates": 10000, "rows": rows}
     if only == "stack":
         report["stack"] = {"n": 32, "d": 32, "heads": 4, "d_k": 8, "layers": 8}
-        report["rows"] = rows = [{"backend": "cuda", "simd": "sm_90", "replicates": 65536, "replicates_per_second": 150000.0},
-                                 {"backend": "cpu", "simd": "AVX3", "replicates": 512, "replicates_per_second": 2000.0, "threads": 1},
-                                 {"backend": "cpu", "simd": "AVX3", "replicates": 8192, "replicates_per_second": 30000.0, "threads": 16}]
+        report["rows"] = rows = [{"backend": "cuda", "simd": "sm_90", "replicates": 65536, "replicates_per_second": 150000.0}]
         if mode == "lacks":
-            del rows[1]["replicates_per_second"]
+            del rows[0]["replicates_per_second"]
     elif only == "jobs":
         report["fit"] = {"n": 10000, "d": 32, "heads": 8, "d_k": 4, "batch": 256, "steps": 1000, "seconds": 0.5}
         report["shapes"] = [{"n": 500, "queries": 1, "d_k": 4, "estimator": "plain", "replicates": 1000000,
@@ -196,6 +194,13 @@ elif name == "headlab_cuda_bench":
     elif mode == "fit":
         report["fit"] = {"n": "many"}
     write(value("--json"), {"cut": '{"rows": [{"d_', "list": "[1, 2]"}.get(mode, report))
+elif name == "headlab" and arguments[0] == "run":
+    if modes.get("run") == "fail":
+        print("headlab: something broke")
+        sys.exit(1)
+    with open(arguments[1]) as file:
+        known = "[layers]" in file.read()
+    print(json.dumps({"conditions": [{"seconds": {"cuda": 0.25, "cpu": 4.0 / int(value("--threads", 1))}[value("--backend")]}] * known}))
 elif name == "headlab":
     print("cuda: Stub GPU")
     print("libraries:", os.environ.get("LD_LIBRARY_PATH", "").split(":")[0])
@@ -259,7 +264,7 @@ class Stand:
         for path in (self.tree / "tools" / "check", self.tree / "tools" / "bench", self.tree / "validation" / "testdata",
                      build, self.bin, self.lib):
             path.mkdir(parents=True)
-        for name in ("check/gpu-check", "check/gpu-pack.txt", "bench/common.py"):
+        for name in ("check/gpu-check", "check/gpu-pack.txt", "bench/common.py", "bench/stack.toml"):
             shutil.copy2(ROOT / "tools" / name, self.tree / "tools" / name)
         (self.tree / "tools" / "check" / "slots.toml").write_text(SLOTS)
         (self.tree / "validation" / "testdata" / "known-answers.json").write_text("{}")
@@ -330,7 +335,7 @@ def incomplete(report):
                for row in stages.get("agreement", {}).get("kernels", [])]
     if kernels != [("dots4", 4, 1, 0.5, "GpuBackend.First"), ("tensor16", 12, 2, 0.25, "GpuBackend.First")]:
         found.append(f"kernels that were compared, {kernels}")
-    for name, rows in (("kernels", 14), ("jobs", 14), ("peers", 2), ("counters", 6), ("stack", 3)):
+    for name, rows in (("kernels", 14), ("jobs", 14), ("peers", 2), ("counters", 6), ("stack", 4)):
         if len(stages.get(name, {}).get("rows", [])) != rows:
             found.append(f"rows of {name}")
     for row in stages.get("counters", {}).get("rows", []):
@@ -448,7 +453,7 @@ def check_stages(stand):
             ("kernels=cut", "counters", "failed", "no figures in"), ("jobs=cut", "jobs", "failed", "no figures in jobs.json"),
             ("jobs=list", "jobs", "failed", "no figures in jobs.json"), ("jobs=lacks", "jobs", "failed", "row 3 has no usable job"),
             ("jobs=nan", "jobs", "failed", "row 0 has no usable limit"), ("jobs=fit", "jobs", "failed", "fit has no usable n"),
-            ("stack=lacks", "stack", "failed", "row 1 has no usable replicates_per_second"),
+            ("stack=lacks", "stack", "failed", "row 0 has no usable replicates_per_second"),
             ("sanitizer=racecheck", "sanitizers", "failed", None), ("ncu=broken", "counters", "failed", "==ERROR== The application")):
         report, _ = stand.checked(1, fake=fake)
         found = statuses(report)
@@ -456,6 +461,13 @@ def check_stages(stand):
         others = {name for name in STAGES if name != stage and not ("kernels" in fake and name in ("kernels", "counters"))}
         require(found[stage] == status and all(found[name] == "passed" for name in others), f"{fake}: {found}")
         require(word is None or word in report["stages"][stage]["why"], f"{fake}: {report['stages'][stage]}")
+    rates = [(row["backend"], row.get("run"), row.get("threads"), row["replicates_per_second"]) for row in full["stages"]["stack"]["rows"]]
+    cores = len(os.sched_getaffinity(0))
+    require(rates == [("cuda", None, None, 150000.0), ("cuda", True, None, 65536.0), ("cpu", True, 1, 256.0),
+                      ("cpu", True, cores, 256.0 * cores * cores)], f"rates of stacks: {rates}")
+    report, done = stand.checked(0, "--stages", "stack", fake="run=fail")
+    require(len(report["stages"]["stack"]["rows"]) == 1 and len(report["stages"]["stack"]["left_out"]) == 3
+            and "left out: headlab on cpu: headlab: something broke" in done.stdout, f"headlab that fails: {report['stages']['stack']}")
     report, _ = stand.checked(0, "--stages", "agreement", fake="smi=cut")
     require(report["machine"]["devices"].startswith("nvidia-smi not available"), f"nvidia-smi that is cut: {report['machine']}")
     logs = stand.folder / "logs"
@@ -570,7 +582,7 @@ def check_tables(stand):
                  "| plain | 4 | dots4 | 8.4 | 8.4 | 0.2 | xu 10, fma 10, alu 10, lsu 10 |", "| plain | 8 | - | - | 8.4 | 0.2 |",
                  "| 500 | 1 | 4 | plain | 1000000 | 0.140 | 0.030 |",
                  "| plain | 4 | 2.00 | attention float32 (took efficient) | 0.4000 | 5.0 | 1e-06 |",
-                 "| conditional | 4 | 1.00 | torch softmax, W W' | 0.1000 | 10.0 | 1e-06 |", "| cpu, 16 threads | AVX3 | 30000 | 5.0 |",
+                 "| conditional | 4 | 1.00 | torch softmax, W W' | 0.1000 | 10.0 | 1e-06 |", "| cpu | 1 | a whole run | 256 | 585.9 |",
                  "- left out: KeOps: not installed", "A sweep of 100 small conditions", "| First | largest_relative_error 1e-7",
                  "| tensor16 | projected | heads | values | 12 | 60 | 0 | 2 | 0.25 | 2.5e-07 | GpuBackend.First |",
                  "| `counters` | passed |", "Learned heads: 1000 steps"):
