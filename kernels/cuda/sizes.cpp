@@ -11,9 +11,9 @@ namespace headlab::HEADLAB_CUDA_NAMESPACE {
 void check_sizes(const PlanSizes& sizes) {
   // At least what launch_plan.cpp and the fragments of tensor cores pad to, an extra coordinate of
   // a mechanism included.
-  constexpr std::uint64_t side = 16, most_powers = 64, block_queries = 512;
+  constexpr std::uint64_t side = 16, max_padded = 64, block_queries = 512;
   const std::uint64_t k = sizes.k + 1;
-  const std::uint64_t rows = std::max(side, k <= most_powers ? std::bit_ceil(k) : k);
+  const std::uint64_t rows = std::max(side, k <= max_padded ? std::bit_ceil(k) : k);
   const std::uint64_t heads = sizes.heads + 7;
   count_of("numbers of projections (heads, d_k, d)", {heads, rows, sizes.d + side});
   count_of("numbers of queries (heads, d_k, queries)",

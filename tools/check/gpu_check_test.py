@@ -6,6 +6,8 @@ compiler that reports one GPU, or none. Each way to end is tried: all stages pas
 of time, a signal, no GPU, figures that are damaged. What is looked for is looked for in a report without it too.
 """
 import copy
+import importlib.machinery
+import importlib.util
 import json
 import os
 import pathlib
@@ -414,6 +416,31 @@ def check_pack(stand):
     require(done.returncode == 2 and "failed (see above)" in done.stderr and not (stand.folder / "failing").exists(), f"{done}")
 
 
+def wrong_limits(limits, parts, total, page):
+    """What the time limits of gpu-check have against them, in words."""
+    found = [] if list(limits) == STAGES and sum(parts.values(), ()) == tuple(STAGES) else [f"stages {list(limits)}, {parts}"]
+    found += [f"part {part} takes too long" for part, names in parts.items() if sum(limits[name] for name in names) > 250]
+    if sum(limits.values()) > total:
+        found.append("all take too long")
+    for name, seconds in limits.items():
+        row = next((line for line in page.splitlines() if line.startswith(f"| `{name}` |")), "")
+        if f"| {seconds} s" not in row:
+            found.append(f"docs/gpu.md has another limit of {name}")
+    return found
+
+
+def check_limits():
+    loader = importlib.machinery.SourceFileLoader("gpu_check", str(HERE / "gpu-check"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
+    loader.exec_module(module)
+    page = (ROOT / "docs" / "gpu.md").read_text(encoding="utf-8")
+    found = wrong_limits(module.LIMITS, module.PARTS, module.TOTAL, page)
+    require(not found, f"{found}")
+    longer = {name: seconds + 20 for name, seconds in module.LIMITS.items()}
+    require(len(wrong_limits(longer, module.PARTS, module.TOTAL, page)) == 4 + len(STAGES), "limits that are too long")
+    require(wrong_limits(module.LIMITS, {"1": ("agreement",)}, module.TOTAL, page), "a stage of no part")
+
+
 def check_no_gpu(stand):
     for program in (None, stand.tree / "tools" / "check" / "gpu-check"):
         stand.refused("cuInit gives error 100", gpu="error", program=program)
@@ -611,6 +638,7 @@ def main(compiler):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="gpu_check_test.") as name:
         stand = Stand(pathlib.Path(name), compiler)
+        check_limits()
         check_pack(stand)
         check_no_gpu(stand)
         check_stages(stand)
