@@ -87,7 +87,6 @@ std::uint64_t Batch::bytes(std::int64_t replicates) const {
 }
 
 void Batch::place(std::int64_t replicates) {
-  count_of("tokens of a training set", {static_cast<std::uint64_t>(launch_.padded_n)});
   count_of("queries of a batch",
            {static_cast<std::uint64_t>(replicates), static_cast<std::uint64_t>(plan_.queries)});
   arrays_ = {.replicates = replicates};

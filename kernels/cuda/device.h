@@ -140,8 +140,8 @@ HEADLAB_DEVICE float max_unit(float a, float b) {
   return y;
 }
 
-/// Reads what no kernel writes, through the path for read-only data: never ordered with writes, so
-/// that the L1 cache always serves it.
+/// Reads what no kernel writes, through the path for read-only data: ordered with no write, so that
+/// the L1 cache can serve it.
 HEADLAB_DEVICE FourWords read_constants(const FourWords* from) {
   FourWords words;
   asm volatile("ld.global.nc.v4.b32 {%0,%1,%2,%3}, [%4];"

@@ -19,9 +19,9 @@ struct Launch {
 };
 
 /// What a grid has of thread blocks, which a device numbers by an int too.
-inline unsigned blocks_of(const char* kernel, const Launch& grid) {
-  return static_cast<unsigned>(count_of(std::string("thread blocks of kernel ") + kernel,
-                                        {static_cast<std::uint64_t>(grid.blocks_x)}));
+inline unsigned blocks_of(const Launch& grid) {
+  return static_cast<unsigned>(
+      count_of("thread blocks of a kernel", {static_cast<std::uint64_t>(grid.blocks_x)}));
 }
 
 /// Shared memory of a thread block above which a kernel has to opt in [bytes].
@@ -34,7 +34,7 @@ void launch(Stream& stream, const char* name, const Launch& grid, void (*kernel)
   if (grid.shared_bytes > large_shared_memory) {
     stream.allow_shared_memory(reinterpret_cast<const void*>(kernel));
   }
-  kernel<<<dim3(blocks_of(name, grid), grid.blocks_y), grid.threads, grid.shared_bytes,
+  kernel<<<dim3(blocks_of(grid), grid.blocks_y), grid.threads, grid.shared_bytes,
            static_cast<cudaStream_t>(stream.handle())>>>(arguments...);
   stream.check_launch(name);
 }
@@ -45,7 +45,7 @@ void launch(Stream& stream, const char* name, const Launch& grid, void (*kernel)
   if (grid.shared_bytes > large_shared_memory) {
     stream.allow_shared_memory(reinterpret_cast<const void*>(kernel));
   }
-  emulate({blocks_of(name, grid), grid.blocks_y, grid.threads, grid.shared_bytes},
+  emulate({blocks_of(grid), grid.blocks_y, grid.threads, grid.shared_bytes},
           [&] { kernel(arguments...); });
   stream.check_launch(name);
 }

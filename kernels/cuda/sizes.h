@@ -19,21 +19,19 @@ namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
 /// The product of the sizes. Throws std::invalid_argument, with what there would be too many of,
 /// where it reaches 2^31.
-inline int count_of(const std::string& what, std::initializer_list<std::uint64_t> sizes) {
+inline int count_of(const char* what, std::initializer_list<std::uint64_t> sizes) {
   constexpr std::uint64_t most = std::numeric_limits<int>::max();
   std::uint64_t product = 1;
   bool fits = true;
-  std::string text;
   for (const std::uint64_t size : sizes) {
     fits = fits && size <= most && product * size <= most;
     if (fits) product *= size;
-    text += (text.empty() ? "" : " x ") + std::to_string(size);
   }
-  if (!fits) {
-    throw std::invalid_argument("backend cuda: " + text + " " + what +
-                                " are 2^31 or more - use --backend cpu");
-  }
-  return static_cast<int>(product);
+  if (fits) return static_cast<int>(product);
+  std::string text;
+  for (const std::uint64_t size : sizes) text += (text.empty() ? "" : " x ") + std::to_string(size);
+  throw std::invalid_argument("backend cuda: " + text + " " + what +
+                              " are 2^31 or more - use --backend cpu");
 }
 
 /// Sizes of a plan, or at most so many.

@@ -73,6 +73,22 @@ TEST_F(Cuda, ALargePlanIsRefusedBeforeMemoryIsTaken) {
   EXPECT_EQ(control::allocations(), 0);
 }
 
+TEST_F(Cuda, MoreTokensThanAnIntNumbersAreRefusedBeforeMemoryIsTaken) {
+  Plan plan =
+      test::make_plan({.n = 64, .d = 1, .heads = 1, .k = 1}, GaussianKernel{.bandwidth = 1});
+  plan.n = std::uint64_t{1} << 32;  // none, in 32 bits
+  try {
+    make_cuda_backend()->worker(plan);
+    ADD_FAILURE() << "2^32 tokens pass";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_NE(
+        std::string(error.what()).find("4294967296 tokens of a training set are 2^31 or more"),
+        std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(control::allocations(), 0);
+}
+
 TEST_F(Cuda, AGridThatNoDeviceHasIsRefused) {
   Stream stream;
   bool ran = false;

@@ -26,6 +26,14 @@ int segment_of(const MomentLayout& layout, std::uint64_t bytes) {
   return replicates;
 }
 
+/// Throws std::invalid_argument where a size does not fit in an int.
+LaunchPlan checked_launch(const Plan& plan, const LaunchLimits& limits) {
+  check_sizes(plan);
+  LaunchPlan launch = plan_launch(plan, limits);
+  count_of("tokens of a training set", {static_cast<std::uint64_t>(launch.padded_n)});
+  return launch;
+}
+
 std::string mebibytes(std::uint64_t bytes) {
   return std::to_string(bytes >> 20) + " MiB";
 }
@@ -41,7 +49,7 @@ CudaWorker::CudaWorker(const Plan& plan, int device, const Options& options, con
       stream_((use_device(device), streams_->take(device))),
       layout_(plan.layout()),
       fallback_queries_(options.fallback_queries),
-      launch_((check_sizes(plan), plan_launch(plan, options.limits))),
+      launch_(checked_launch(plan, options.limits)),
       constants_(plan, launch_, *stream_, !options.no_lower_parts),
       segment_replicates_(segment_of(layout_, options.statistics_bytes)),
       batch_(plan_, launch_, constants_, *stream_) {

@@ -60,9 +60,9 @@ def of_stages(report):
     rows = []
     for name, stage in report["stages"].items():
         clock = stage.get("clocks_seen", {}).get("sm_clock_mhz")
-        rows.append([f"`{name}`", stage["status"], stage["seconds"], f"{clock['lowest']:.0f} to {clock['highest']:.0f}" if clock else "-",
+        rows.append([f"`{name}`", stage["status"], stage["seconds"], f"{clock['median']:.0f} ({clock['lowest']:.0f} to {clock['highest']:.0f})" if clock else "-",
                      stage.get("why", "")])
-    return table(["stage", "status", "seconds", "SM clock [MHz]", "reason"], rows)
+    return table(["stage", "status", "seconds", "SM clock [MHz], median (range)", "reason"], rows)
 
 
 def of_accuracy(report):

@@ -612,7 +612,7 @@ def check_tables(stand):
                  "| conditional | 4 | 1.00 | torch softmax, W W' | 0.1000 | 10.0 | 1e-06 |", "| cpu | 1 | a whole run | 256 | 585.9 |",
                  "- left out: KeOps: not installed", "A sweep of 100 small conditions", "| First | largest_relative_error 1e-7",
                  "| tensor16 | projected | heads | values | 12 | 60 | 0 | 2 | 0.25 | 2.5e-07 | GpuBackend.First |",
-                 "| `counters` | passed |", "Learned heads: 1000 steps"):
+                 "| `counters` | passed |", "| 1755 (1755 to 1755) |", "Learned heads: 1000 steps"):
         require(line in text, f"the page lacks {line!r}")
     partial, _ = stand.checked(1, fake="kernels=fail peers=missing ncu=permission")
     status, said, text = write_tables(stand, page, partial)
