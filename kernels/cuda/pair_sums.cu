@@ -3,11 +3,10 @@
 // shared memory, and a warp multiplies 16 by 16 heads for one query on the tensor cores: sum w_g
 // w_l, and on the diagonal sum w and sum w value. Up to eight heads: register_pairs.cu.
 //
-// Accuracy. A value is the sum of two numbers in TF32, whose exponents are those of floats: w =
-// high
-// + low with an error below 2^-21 of w. low low, below 2^-20 of a product and 2^-22 on average, is
-// left out. A tensor core truncates a sum once for eight keys and product, by 2^-23 at most: 192
-// times in 512 keys, fewer than the roundings of 256 keys in float32 arithmetic.
+// Accuracy. A value is the sum of two numbers in TF32, whose exponents are those of floats:
+// w = high + low with an error below 2^-21 of w. low low, below 2^-20 of a product and 2^-22 on
+// average, is left out. A tensor core truncates the terms of four keys and their sum, by 7 2^-24 of
+// the largest at most (emulator.h): 384 times in 512 keys.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/weigh.h"
 

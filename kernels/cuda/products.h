@@ -6,8 +6,9 @@
 /// and |key|^2 in units of the kernel, a few times over, so launch_plan.cpp takes products only for
 /// queries near the centre that keys are measured from. Of split products lo lo is left out, 2^-22
 /// of |query| |key|, and the lower parts are rounded to as much; coordinates below 2^-3 have an
-/// error of 2^-25, which is as small. Tensor cores truncate three times for each 16 coordinates,
-/// each time at most 2^-23 of |query|^2 or of the sum.
+/// error of 2^-25, which is as small. Tensor cores truncate the nine terms of eight coordinates
+/// and their sum, three times for each eight: together at most 11 2^-24 of the largest term each
+/// time, as emulator.h has it of an A100.
 ///
 /// Range. A coordinate beyond 65504 has no float16. Such a key is out of reach of all queries where
 /// products are distances, and has no weight. With softmax its norm becomes NaN, and the fallback
