@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file How far rounding may move figures: an estimate f_h is off by up to
-/// u = eps (|m(x)| + |B| + sqrt(V)), a second moment by 2 sqrt(moment) u + u^2.
+/// u = eps (|m(x)| + |B| + sqrt(V)) + the least normal number, below which nothing is left, a
+/// second moment by 2 sqrt(moment) u + u^2.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <string>
 
@@ -25,11 +27,18 @@ double head_variance(const QueryErrorTerms<Number>& at, std::size_t h) {
                                     : at.head_covariance[h * at.head_bias.size() + h].value;
 }
 
+/// The least normal number of arithmetic with this rounding, float32 or float64.
+inline double least_normal(double eps) {
+  if (eps == 0) return 0;
+  return eps < 1e-12 ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
+}
+
 /// u of head h at a query.
 template <class Number>
 double head_rounding(const QueryErrorTerms<Number>& at, std::size_t h, double truth, double eps) {
   return eps * (std::abs(truth) + std::abs(at.head_bias[h].value) +
-                std::sqrt(std::abs(head_variance(at, h))));
+                std::sqrt(std::abs(head_variance(at, h)))) +
+         least_normal(eps);
 }
 
 /// How far the covariance of two heads at a query may be off.

@@ -283,8 +283,12 @@ class QueryFit {
   /// What the rounding of mu_h - r_h is relative to: a quarter of the values that it is a mean of,
   /// whose roundings differ.
   double estimate_size(std::size_t r, std::size_t h) const {
-    return estimate_rounding_share * (regression_size_ + std::abs(pilot_.estimate(r, h)) +
-                                      std::abs(means_of_.estimate[query_ * pilot_.heads() + h]));
+    // Below the least normal number nothing is left, so that it is as if that were rounded.
+    constexpr double least =
+        std::numeric_limits<float>::min() / std::numeric_limits<float>::epsilon();
+    return estimate_rounding_share *
+           (regression_size_ + std::abs(pilot_.estimate(r, h)) +
+            std::abs(means_of_.estimate[query_ * pilot_.heads() + h]) + least);
   }
 
   template <std::size_t Count>

@@ -148,6 +148,16 @@ class RareFigures {
 
 /// What standard errors do not say: figures that too few replicates carry, ratios over noise, and
 /// squares without a variance.
+/// The largest of the truth and of the biases of estimates.
+double largest_signal(const ConditionResult& one) {
+  double largest = 0;
+  for (const double truth : one.plan.truth) largest = std::max(largest, std::abs(truth));
+  for (const QueryEstimates& at : one.estimates.queries) {
+    for (const Estimate& bias : at.head_bias) largest = std::max(largest, std::abs(bias.value));
+  }
+  return largest;
+}
+
 std::string doubts_text(const RunResult& result) {
   RareFigures figures("figure"), differences("difference");
   bool heavy = false;
@@ -162,6 +172,15 @@ std::string doubts_text(const RunResult& result) {
     }
   }
   std::string text = figures.text() + differences.text();
+  if (result.machine.backend != "reference" &&
+      std::ranges::any_of(result.conditions, [](const ConditionResult& one) {
+        const double signal = largest_signal(one);
+        return signal > 0 && signal < 1e-30;
+      })) {
+    text +=
+        "warning: truth and biases are below 1e-30, where float32 has few digits or none - use "
+        "larger units, or --backend reference\n";
+  }
   if (ratios > 0) {
     text += "warning: C/V of " + std::to_string(ratios) +
             (ratios == 1 ? " condition" : " conditions") +

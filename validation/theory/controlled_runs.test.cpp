@@ -218,6 +218,16 @@ TEST(ControlledRuns, ReproduceTheExactTheory) {
   EXPECT_LT(largest, 25);
 }
 
+TEST(ControlledRuns, LeaveOutWhatFloat32DoesNotHold) {
+  for (const char* amplitude : {"1e-38", "1e-40", "1e-60"}) {
+    const ConditionResult one =
+        run_one({std::string("data.regression.amplitude=[") + amplitude + "]"});
+    ASSERT_NE(one.controls, nullptr);
+    EXPECT_FALSE(one.controls->refused) << amplitude;
+    EXPECT_GT(one.controls->adjusted, 0u) << amplitude;  // of noise, which is not small
+  }
+}
+
 TEST(ControlledRuns, NeedASessionThatKnowsTheMeans) {
   Session unknowing = session();
   unknowing.control_means = {};

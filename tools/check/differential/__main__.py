@@ -99,6 +99,8 @@ def check(tree: Tree, name: str, tally: Tally, examples: int) -> None:
         raise Broken(f"{key}: {broken}\n\n{printed(tree)}") from None
     except Skipped as skipped:
         tally.skipped.setdefault(key, Counter())[str(skipped)] += 1
+    except hl.RunError as error:
+        raise Broken(f"{key}: {error}\n\n{printed(tree)}") from None
     except hl.ScenarioError as error:
         # A relation may ask for what the scenario's laws do not have, as controls.
         reason = "declined: " + str(error).split(" - ")[0][:60]
