@@ -79,6 +79,18 @@ std::size_t size_of(NumberType type) {
   return type == NumberType::float32 ? 4 : 8;
 }
 
+const char* name_of(NumberType type) {
+  switch (type) {
+    case NumberType::float32:
+      return "float32";
+    case NumberType::float64:
+      return "float64";
+    case NumberType::int64:
+      break;
+  }
+  return "int64";
+}
+
 std::uint64_t DatasetVariable::elements() const {
   std::uint64_t product = 1;
   for (const std::uint64_t length : shape) product *= length;

@@ -34,6 +34,8 @@ inline constexpr std::uint64_t max_shards_of_dataset = 1'000'000;
 enum class NumberType { float32, float64, int64 };
 
 std::size_t size_of(NumberType type);
+/// "float32", ...
+const char* name_of(NumberType type);
 
 /// One variable of one shard.
 struct DatasetVariable {
@@ -43,6 +45,13 @@ struct DatasetVariable {
   std::vector<std::uint64_t> shape;     ///< [dimensions]
   std::string meaning;                  ///< a line for a reader of the file
 
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("dimensions", dimensions, "names of its axes");
+    visit("shape", shape, "their lengths");
+    visit("dtype", name_of(type), "type of its numbers");
+    visit("meaning", meaning, "a line for a reader of the file");
+  }
   std::uint64_t elements() const;
   std::uint64_t bytes() const { return elements() * size_of(type); }
 };

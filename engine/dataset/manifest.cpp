@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <optional>
 #include <sys/file.h>
 #include <unistd.h>
 #include <variant>
@@ -13,131 +14,163 @@
 #include "engine/files/atomic_file.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/json_fields.h"
 #include "engine/files/json_reader.h"
 #include "engine/files/table_file.h"
 
 namespace headlab {
 namespace {
 
-using Json = nlohmann::ordered_json;  // as written
-using Tree = nlohmann::json;          // as read: the order of keys has no meaning
-
 /// Room for max_shards_of_dataset shards.
 constexpr std::size_t max_manifest_bytes = std::size_t{1} << 33;
 
-const char* dtype_of(NumberType type) {
-  switch (type) {
-    case NumberType::float32:
-      return "float32";
-    case NumberType::float64:
-      return "float64";
-    case NumberType::int64:
-      break;
-  }
-  return "int64";
-}
+struct ProgramFields {
+  const Provenance& program;
 
-Json variables_of(const Dataset& dataset, const Condition& condition) {
-  Json variables = Json::object();
-  for (const DatasetVariable& variable :
-       dataset_variables(condition, dataset.request, condition.replicates)) {
-    variables[variable.name] = {{"dimensions", variable.dimensions},
-                                {"shape", variable.shape},
-                                {"dtype", dtype_of(variable.type)},
-                                {"meaning", variable.meaning}};
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("version", program.version, "version of headlab");
+    visit("git", program.git, "commit");
+    visit("compiler", program.compiler, "compiler");
+    visit("build_type", program.build_type, "kind of build");
   }
-  return variables;
-}
+};
 
-Json shards_of(const Dataset& dataset, std::size_t which, const ShardRecords& records) {
-  Json shards = Json::array();
-  for (std::uint64_t shard = 0; shard < dataset.conditions[which].shards; ++shard) {
-    const ShardRange range = dataset.range(which, shard);
-    Json json = {{"path", dataset.shard_path(which, shard)},
-                 {"first_replicate", range.first},
-                 {"replicates", range.count},
-                 {"files", nullptr}};
-    if (const auto record = records.find({which, shard}); record != records.end()) {
-      json["files"] = Json::array();
-      for (const FileRecord& file : record->second) {
-        json["files"].push_back(
-            {{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
-      }
+struct ShardFields {
+  std::string path;
+  ShardRange range;
+  const std::vector<FileRecord>* files;  ///< nullptr where it is not finished
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("path", path, "of its files, without their endings");
+    visit("first_replicate", range.first, "its first replicate");
+    visit("replicates", range.count, "replicates");
+    visit("files", files == nullptr ? std::nullopt : std::optional(*files), "null: not finished");
+  }
+};
+
+struct ConditionFields {
+  const Dataset& dataset;
+  const ShardRecords& records;
+  std::size_t number;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    const Condition& condition = dataset.conditions[number].condition;
+    std::vector<DatasetVariable> variables =
+        dataset_variables(condition, dataset.request, condition.replicates);
+    visit("parameters", condition.parameters.tree(), "scenario after --set and sweep");
+    visit("inputs_sha256", dataset.conditions[number].inputs_sha256, "of its files");
+    visit("seed", condition.seed, "seed");
+    visit("replicates", condition.replicates, "replicates");
+    visit("variables", by_name(variables), "a variable of the shards");
+    visit("shards", shards(), "a shard");
+  }
+
+  std::vector<ShardFields> shards() const {
+    std::vector<ShardFields> all;
+    for (std::uint64_t shard = 0; shard < dataset.conditions[number].shards; ++shard) {
+      const auto record = records.find({number, shard});
+      all.push_back({.path = dataset.shard_path(number, shard),
+                     .range = dataset.range(number, shard),
+                     .files = record == records.end() ? nullptr : &record->second});
     }
-    shards.push_back(std::move(json));
+    return all;
   }
-  return shards;
-}
+};
 
-Json manifest_of(const Dataset& dataset, const ShardRecords& records, const Provenance& program) {
-  std::uint64_t shards = 0;
-  std::uint64_t bytes = 0;
-  for (const DatasetCondition& one : dataset.conditions) shards += one.shards;
-  for (const auto& [id, files] : records) {
-    for (const FileRecord& file : files) bytes += file.bytes;
+struct ManifestFields {
+  const Dataset& dataset;
+  const ShardRecords& records;
+  const Provenance& program;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    std::uint64_t shards = 0;
+    std::uint64_t bytes = 0;
+    for (const DatasetCondition& one : dataset.conditions) shards += one.shards;
+    for (const auto& [id, files] : records) {
+      for (const FileRecord& file : files) bytes += file.bytes;
+    }
+    const std::uint64_t seed = dataset.conditions.front().condition.seed;
+    const bool one_seed = std::ranges::all_of(dataset.conditions, [&](const DatasetCondition& one) {
+      return one.condition.seed == seed;
+    });
+    std::vector<ConditionFields> conditions;
+    for (std::size_t i = 0; i < dataset.conditions.size(); ++i) {
+      conditions.push_back({dataset, records, i});
+    }
+    visit("headlab", ProgramFields{program}, "the program");
+    visit("format_version", dataset_format_version, "version of this format");
+    visit("format", name_of(dataset.request.format), "of the shards");
+    visit("complete", records.size() == shards, "every shard is finished");
+    visit("bytes", bytes, "of the finished shards");
+    visit("seed", one_seed ? std::optional(seed) : std::nullopt, "seed of all conditions");
+    visit("scenario_file", dataset.scenario_file, "name of the scenario file");
+    visit("scenario_text", dataset.scenario_text, "its text");
+    visit("set_arguments", dataset.sets, "arguments of --set");
+    visit("conditions", conditions, "a condition");
   }
-  const auto& conditions = dataset.conditions;
-  const std::uint64_t seed = conditions.front().condition.seed;
-  const bool one_seed = std::ranges::all_of(
-      conditions, [&](const DatasetCondition& one) { return one.condition.seed == seed; });
-  Json json = {{"headlab",
-                {{"version", program.version},
-                 {"git", program.git},
-                 {"compiler", program.compiler},
-                 {"build_type", program.build_type}}},
-               {"format_version", dataset_format_version},
-               {"format", name_of(dataset.request.format)},
-               {"complete", records.size() == shards},
-               {"bytes", bytes},
-               {"seed", one_seed ? Json(seed) : Json(nullptr)},
-               {"scenario_file", dataset.scenario_file},
-               {"scenario_text", dataset.scenario_text},
-               {"set_arguments", dataset.sets},
-               {"conditions", Json::array()}};
-  for (std::size_t i = 0; i < conditions.size(); ++i) {
-    const Condition& condition = conditions[i].condition;
-    json["conditions"].push_back({{"parameters", Json::parse(to_json(condition.parameters.tree()))},
-                                  {"inputs_sha256", conditions[i].inputs_sha256},
-                                  {"seed", condition.seed},
-                                  {"replicates", condition.replicates},
-                                  {"variables", variables_of(dataset, condition)},
-                                  {"shards", shards_of(dataset, i, records)}});
-  }
-  return json;
-}
+};
 
 /// What decides the bits of the shards: the rest may differ between runs that continue each
 /// other.
-Tree identity_of(const Tree& manifest) {
-  Tree identity = {{"version", manifest.at("headlab").at("version")},
-                   {"format_version", manifest.at("format_version")},
-                   {"format", manifest.at("format")},
-                   {"conditions", manifest.at("conditions")}};
-  for (Tree& condition : identity.at("conditions")) {
-    condition.at("parameters").erase("scenario");  // name and aims
-    condition["shards"] = condition.at("shards").size();
+Value identity_of(const Value& manifest) {
+  Value conditions = required(manifest, "conditions");
+  for (Value& condition : as<Value::Array>(conditions)) {
+    // Name and aims.
+    std::erase_if(as<Value::Members>(required(condition, "parameters")),
+                  [](const Value::Entry& one) { return one.key == "scenario"; });
+    Value& shards = required(condition, "shards");
+    shards.data = std::uint64_t{items_of(shards).size()};
   }
-  return identity;
+  Value::Members identity = {{"conditions", {}, std::move(conditions)}};
+  for (const char* key : {"format", "format_version"}) {
+    identity.push_back({key, {}, required(manifest, key)});
+  }
+  identity.push_back({"version", {}, required(required(manifest, "headlab"), "version")});
+  return {std::move(identity), {}};
 }
 
-/// "conditions/0/parameters/run/seed" of the first difference.
-std::string first_difference(const Tree& a, const Tree& b) {
-  const Tree patch = Tree::diff(a, b);
-  return patch.at(0).at("path").get<std::string>().substr(1);
+/// Where two trees differ first, as a JSON Patch names it: "/conditions/0/parameters/run/seed".
+std::optional<std::string> first_difference(const Value& a, const Value& b) {
+  if (a == b) return std::nullopt;
+  if (a.is<Value::Array>() && b.is<Value::Array>()) {
+    const auto &left = items_of(a), &right = items_of(b);
+    for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
+      const auto inside = first_difference(left[i], right[i]);
+      if (inside) return "/" + std::to_string(i) + *inside;
+    }
+    return left.size() < right.size() ? "/-" : "/" + std::to_string(left.size() - 1);
+  }
+  if (a.is<Value::Members>() && b.is<Value::Members>()) {
+    for (const auto& [key, location, value] : members_of(a)) {
+      const Value* other = b.find(key);
+      const auto inside = other == nullptr ? "" : first_difference(value, *other);
+      if (inside) return "/" + key + *inside;
+    }
+    for (const Value::Entry& one : members_of(b)) {
+      if (a.find(one.key) == nullptr) return "/" + one.key;
+    }
+  }
+  return "";
 }
 
-ShardRecords records_of(const Tree& manifest) {
+ShardRecords records_of(const Value& manifest) {
   ShardRecords records;
   std::size_t which = 0;
-  for (const Tree& of : manifest.at("conditions")) {
+  for (const Value& of : as<Value::Array>(required(manifest, "conditions"))) {
     std::uint64_t number = 0;
-    for (const Tree& shard : of.at("shards")) {
+    for (const Value& shard : as<Value::Array>(required(of, "shards"))) {
       const ShardId id = {which, number++};
-      if (shard.at("files").is_null()) continue;
+      const Value& all = required(shard, "files");
+      if (all.is<Value::Null>()) continue;
       std::vector<FileRecord>& files = records[id];
-      for (const Tree& file : shard.at("files")) {
-        files.push_back({file.at("name").get<std::string>(), file.at("bytes").get<std::uint64_t>(),
-                         file.at("sha256").get<std::string>()});
+      for (const Value& file : as<Value::Array>(all)) {
+        const auto bytes = static_cast<std::uint64_t>(as<std::int64_t>(required(file, "bytes")));
+        files.push_back({as<std::string>(required(file, "name")), bytes,
+                         as<std::string>(required(file, "sha256"))});
       }
     }
     ++which;
@@ -168,9 +201,7 @@ class FolderLock {
 
 std::string manifest_json(const Dataset& dataset, const ShardRecords& records,
                           const Provenance& program) {
-  return manifest_of(dataset, records, program)
-             .dump(2, ' ', false, Json::error_handler_t::replace) +
-         "\n";
+  return json_text(ManifestFields{dataset, records, program});
 }
 
 ShardRecords read_manifest(const std::string& path, const Dataset& dataset,
@@ -180,14 +211,14 @@ ShardRecords read_manifest(const std::string& path, const Dataset& dataset,
   const std::string text = read_file(path, max_manifest_bytes);
   std::string difference;
   try {
-    const Tree manifest = parse_json<Tree>(text);
+    const Value manifest = parse_json(text).value_or(Value());
     // Both as read from a text, so that a number has one form.
-    const Tree expected = Tree::parse(manifest_json(dataset, {}, program));
-    const Tree here = identity_of(manifest);
-    const Tree wanted = identity_of(expected);
+    const Value expected = parse_json(manifest_json(dataset, {}, program)).value();
+    const Value here = identity_of(manifest);
+    const Value wanted = identity_of(expected);
     if (here == wanted) return records_of(manifest);
-    difference = first_difference(here, wanted);
-  } catch (const Tree::exception&) {
+    difference = first_difference(here, wanted).value().substr(1);
+  } catch (const JsonMismatch&) {
     if (overwrite) return {};
     throw InvalidInput(
         path +

@@ -22,6 +22,13 @@ struct FileRecord {
   std::string name;  ///< relative to the folder of the data set
   std::uint64_t bytes = 0;
   std::string sha256;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("name", name, "relative to the folder of the data set");
+    visit("bytes", bytes, "size");
+    visit("sha256", sha256, "its SHA-256");
+  }
   bool operator==(const FileRecord&) const = default;
 };
 

@@ -23,6 +23,7 @@
 #include "engine/dataset/shard_output.h"
 #include "engine/files/atomic_file.h"
 #include "engine/files/error.h"
+#include "engine/files/json_writer.h"
 #include "engine/files/sha256.h"
 #include "engine/run/memory.h"
 #include "kernels/parallel_for.h"

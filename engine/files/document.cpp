@@ -8,8 +8,6 @@
 #include <tuple>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 // The headers of toml++ 3, where no library of it is linked, take for granted that the name of a
 // table begins with a letter or a quote (not in "[.a]") and that nobody asks whether a letter from
 // U+00A1 to U+0499 is white space ("a = \u00e9"): undefined, where a message should follow.
@@ -126,23 +124,6 @@ void relocate(Value& value, const Location& location) {
   }
 }
 
-nlohmann::ordered_json json_of(const Value& value) {
-  if (const auto* array = std::get_if<Value::Array>(&value.data)) {
-    auto json = nlohmann::ordered_json::array();
-    for (const auto& element : *array) json.push_back(json_of(element));
-    return json;
-  }
-  if (const auto* members = std::get_if<Value::Members>(&value.data)) {
-    auto json = nlohmann::ordered_json::object();
-    for (const auto& entry : *members) json[entry.key] = json_of(entry.value);
-    return json;
-  }
-  if (const auto* boolean = std::get_if<bool>(&value.data)) return *boolean;
-  if (const auto* integer = std::get_if<std::int64_t>(&value.data)) return *integer;
-  if (const auto* number = std::get_if<double>(&value.data)) return *number;
-  return std::get<std::string>(value.data);
-}
-
 bool is_bare(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
          c == '-';
@@ -180,7 +161,7 @@ Value::Value(Value&&) noexcept = default;
 Value& Value::operator=(const Value&) = default;
 Value& Value::operator=(Value&&) noexcept = default;
 
-const Value* Value::find(const std::string& key) const {
+const Value* Value::find(std::string_view key) const {
   if (const auto* members = std::get_if<Members>(&data)) {
     for (const auto& entry : *members) {
       if (entry.key == key) return &entry.value;
@@ -189,14 +170,30 @@ const Value* Value::find(const std::string& key) const {
   return nullptr;
 }
 
-Value* Value::find(const std::string& key) {
+Value* Value::find(std::string_view key) {
   return const_cast<Value*>(std::as_const(*this).find(key));
 }
 
 const char* Value::kind() const {
-  static constexpr const char* kinds[] = {"a boolean", "an integer", "a number",
-                                          "a string",  "an array",   "a table"};
+  static constexpr const char* kinds[] = {"null",     "a boolean", "an integer", "an integer",
+                                          "a number", "a string",  "an array",   "a table"};
   return kinds[data.index()];
+}
+
+std::optional<double> Value::number() const {
+  if (const auto* integer = std::get_if<std::int64_t>(&data)) return static_cast<double>(*integer);
+  if (const auto* large = std::get_if<std::uint64_t>(&data)) return static_cast<double>(*large);
+  if (const auto* number = std::get_if<double>(&data)) return *number;
+  return std::nullopt;
+}
+
+bool operator==(const Value& a, const Value& b) {
+  if (a.data.index() != b.data.index() && a.number() && b.number()) return a.number() == b.number();
+  return a.data == b.data;
+}
+
+bool operator==(const Value::Entry& a, const Value::Entry& b) {
+  return a.key == b.key && a.value == b.value;
 }
 
 Value parse_toml(const std::string& text, const std::string& source) {
@@ -278,10 +275,6 @@ void set_value(Value& root, const std::string& path, Value value) {
   *at = std::move(value);
 }
 
-std::string to_json(const Value& value) {
-  return json_of(value).dump();
-}
-
 std::string to_toml(const Value& value) {
   std::string out;
   if (const auto* array = std::get_if<Value::Array>(&value.data)) {
@@ -297,8 +290,10 @@ std::string to_toml(const Value& value) {
     }
     return "{" + out + (out.empty() ? "}" : " }");
   }
+  if (value.is<Value::Null>()) return "null";
   if (const auto* boolean = std::get_if<bool>(&value.data)) return *boolean ? "true" : "false";
   if (const auto* integer = std::get_if<std::int64_t>(&value.data)) return std::to_string(*integer);
+  if (const auto* large = std::get_if<std::uint64_t>(&value.data)) return std::to_string(*large);
   if (const auto* string = std::get_if<std::string>(&value.data)) return quoted(*string);
   out = number_text(std::get<double>(value.data));
   const bool whole = out.find_first_not_of("-0123456789") == std::string::npos;

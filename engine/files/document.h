@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file A TOML document as a tree whose every value knows where it was written.
+/// \file A document, TOML or JSON, as a tree. Values of TOML know where they were written.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -17,13 +20,16 @@ struct Location {
   std::string text() const;
 };
 
-/// A TOML value. Copies keep their location.
+/// A value. Copies keep their location.
 struct Value {
+  using Null = std::monostate;  ///< of JSON alone
   using Array = std::vector<Value>;
   struct Entry;
   using Members = std::vector<Entry>;  ///< in the order of the file
 
-  using Data = std::variant<bool, std::int64_t, double, std::string, Array, Members>;
+  /// A whole number is a std::uint64_t where it is too large for the other, in JSON alone.
+  using Data =
+      std::variant<Null, bool, std::int64_t, std::uint64_t, double, std::string, Array, Members>;
 
   Data data;
   Location location;
@@ -38,8 +44,16 @@ struct Value {
   Value& operator=(Value&&) noexcept;
 
   /// The member called `key`, or nullptr where there is none or this is no table.
-  const Value* find(const std::string& key) const;
-  Value* find(const std::string& key);
+  const Value* find(std::string_view key) const;
+  Value* find(std::string_view key);
+
+  template <class T>
+  bool is() const {
+    return std::holds_alternative<T>(data);
+  }
+
+  /// The number that it is, whole or not.
+  std::optional<double> number() const;
 
   /// "a string", "an integer", ...
   const char* kind() const;
@@ -50,6 +64,10 @@ struct Value::Entry {
   Location location;  ///< of the key
   Value value;
 };
+
+/// Wherever they were written; 1 is 1.0, and the order of members counts.
+bool operator==(const Value& a, const Value& b);
+bool operator==(const Value::Entry& a, const Value::Entry& b);
 
 /// Parses a TOML text; throws InvalidInput with FILE:LINE:COL on a syntax error. `source` names it.
 Value parse_toml(const std::string& text, const std::string& source);
@@ -68,9 +86,6 @@ const Value* value_at(const Value& root, const std::string& path);
 /// Sets the value at a dotted path, creating tables on the way; throws InvalidInput where the path
 /// passes through something that is not a table. The key then stands where the value does.
 void set_value(Value& root, const std::string& path, Value value);
-
-/// Compact JSON text of a value; numbers keep their shortest exact form.
-std::string to_json(const Value& value);
 
 /// The value on one line of TOML, for humans and for `--set`; numbers in their shortest exact form.
 std::string to_toml(const Value& value);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/error.h"
+#include "engine/files/json_writer.h"
 
 namespace headlab {
 namespace {

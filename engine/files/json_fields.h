@@ -45,6 +45,7 @@ class JsonFields {
   void write(std::same_as<bool> auto value) { out_.boolean(value); }
   void write(std::string_view text) { out_.string(text); }
   void write(const JsonText& json) { out_.json(json.text); }
+  void write(const Value& value) { out_.value(value); }
   template <std::floating_point T>
   void write(T number) {
     out_.number(static_cast<double>(number));
@@ -148,11 +149,11 @@ class JsonFields {
 };
 
 /// A result as a document of its own, with a newline at its end.
-/// \param lines as in JsonWriter
+/// \param lines as in JsonLayout
 template <class Result>
-std::string json_text(const Result& result, std::size_t lines = JsonWriter::every_level) {
+std::string json_text(const Result& result, std::size_t lines = JsonLayout::every_level) {
   std::string text;
-  JsonWriter out([&](std::string_view part) { text += part; }, lines);
+  JsonWriter out([&](std::string_view part) { text += part; }, {.lines = lines});
   JsonFields(out).write(result);
   out.finish();
   return text;

@@ -51,7 +51,7 @@ TEST(JsonFields, WritesEveryKindOfField) {
 
 TEST(JsonFields, LeavesMatricesOutWhereAsked) {
   std::string text;
-  JsonWriter out([&](std::string_view part) { text += part; }, 0);
+  JsonWriter out([&](std::string_view part) { text += part; }, {.lines = 0});
   JsonFields(out, false).write(Kinds());
   out.finish();
   EXPECT_NE(text.find(R"("vector":[1.0,2.0])"), std::string::npos) << text;

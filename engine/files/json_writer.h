@@ -8,18 +8,25 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/files/document.h"
 #include "engine/files/text_sink.h"
 
 namespace headlab {
+
+/// How JSON is written.
+struct JsonLayout {
+  static constexpr std::size_t every_level = static_cast<std::size_t>(-1);
+
+  std::size_t lines = every_level;  ///< levels of nesting whose members stand on lines of their own
+  std::size_t indent = 2;           ///< of a level
+  bool ascii = false;               ///< all other characters are escaped
+};
 
 /// Writes one JSON document. Numbers have the shortest digits that read back to the same bits,
 /// those that are not finite are null; bytes that are not UTF-8 are replaced.
 class JsonWriter {
  public:
-  static constexpr std::size_t every_level = static_cast<std::size_t>(-1);
-
-  /// \param lines levels of nesting whose members stand on lines of their own, indented by 2
-  explicit JsonWriter(TextSink sink, std::size_t lines = every_level);
+  explicit JsonWriter(TextSink sink, const JsonLayout& layout = {});
   /// Hands the rest of the text over.
   void finish();
 
@@ -35,6 +42,7 @@ class JsonWriter {
   void number(std::int64_t value) { element(std::to_string(value)); }
   void number(std::uint64_t value) { element(std::to_string(value)); }
   void string(std::string_view text);
+  void value(const Value& value);
   /// A value that is JSON already.
   void json(std::string_view text) { element(text); }
 
@@ -43,13 +51,17 @@ class JsonWriter {
   void end(char bracket);
   /// What stands before a value or key: a comma, a line.
   void separate();
+  void begin_line();
   void element(std::string_view text);
 
   TextSink sink_;
-  std::size_t lines_;
+  JsonLayout layout_;
   std::string text_;           ///< not handed over yet
   std::vector<bool> members_;  ///< of every open bracket: it has members
   bool after_key_ = false;
 };
+
+/// JSON text of a value; numbers keep their shortest exact form.
+std::string to_json(const Value& value, const JsonLayout& layout = {.lines = 0});
 
 }  // namespace headlab

@@ -8,6 +8,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/json_reader.h"
+#include "engine/files/json_writer.h"
 #include "engine/files/table_file.h"
 #include "engine/files/words.h"
 
@@ -85,21 +86,20 @@ bool is_plain_name(const std::string& name) {
 }  // namespace
 
 ShardIndex parse_shard_index(std::string_view text, const std::string& source) {
-  const nlohmann::json json = parse_json(text);
-  const auto map = json.is_object() ? json.find("weight_map") : json.end();
-  if (!json.is_object() || map == json.end() || !map->is_object() || map->empty()) {
+  const Value::Members map = members_of(member(parse_json(text).value_or(Value()), "weight_map"));
+  if (map.empty()) {
     reject({source}, "",
            "is not an index of shards: needs an object \"weight_map\" {TENSOR: SHARD}");
   }
   ShardIndex index;
-  for (const auto& [tensor, shard] : map->items()) {
-    if (!shard.is_string() || !is_plain_name(shard.get<std::string>())) {
+  for (const auto& [tensor, location, shard] : map) {
+    if (!is_plain_name(text_of(shard))) {
       reject({source}, "weight_map",
              "tensor \"" + one_line(tensor, 80) + "\" is in " +
-                 one_line(shard.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace), 80) +
+                 one_line(to_json(shard, {.lines = 0, .ascii = true}), 80) +
                  " (allowed: the name of a .safetensors file in the same folder)");
     }
-    index.emplace(tensor, shard.get<std::string>());
+    index.emplace(tensor, text_of(shard));
   }
   return index;
 }

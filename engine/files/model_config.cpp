@@ -6,6 +6,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/json_reader.h"
+#include "engine/files/json_writer.h"
 #include "engine/files/table_file.h"
 #include "engine/files/words.h"
 
@@ -13,34 +14,33 @@ namespace headlab {
 
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::size_t max_config_bytes = std::size_t{16} << 20;
 
 /// Reads members of config.json.
 class ConfigReader {
  public:
-  ConfigReader(const Json& config, const std::string& path) : config_(config), path_(path) {}
+  ConfigReader(const Value& config, const std::string& path) : config_(config), path_(path) {}
 
   [[noreturn]] void fail(const std::string& key, const std::string& problem) const {
     reject({path_}, key, problem);
   }
 
   std::optional<int> count(const std::string& key, int most) const {
-    const auto at = config_.find(key);
-    if (key.empty() || at == config_.end() || at->is_null()) return {};
-    if (!at->is_number_integer() || *at < 1 || *at > most) {
-      fail(key, "is " + text(*at) + ", needs a whole number from 1 to " + std::to_string(most));
+    const Value& given = member(config_, key);
+    if (key.empty() || given.is<Value::Null>()) return {};
+    const std::optional<std::uint64_t> count = count_of(given);
+    if (!count || *count < 1 || *count > static_cast<std::uint64_t>(most)) {
+      fail(key, "is " + text(given) + ", needs a whole number from 1 to " + std::to_string(most));
     }
-    return at->get<int>();
+    return static_cast<int>(*count);
   }
 
   /// Refuses another value than one of those allowed.
   void require(const ConfigRequirement& requirement) const {
-    const auto at = config_.find(requirement.key);
-    if (at == config_.end()) return;
+    const Value* at = config_.find(requirement.key);
+    if (at == nullptr) return;
     for (const std::string& value : requirement.allowed) {
-      if (*at == Json::parse(value)) return;
+      if (*at == parse_json(value)) return;
     }
     fail(requirement.key, "is " + text(*at) + " (allowed: " + listed(requirement.allowed) + ") - " +
                               requirement.why);
@@ -48,12 +48,12 @@ class ConfigReader {
 
   /// The family that model_type names.
   const Architecture& architecture() const {
-    const auto at = config_.find("model_type");
-    if (at == config_.end()) {
+    const Value* at = config_.find("model_type");
+    if (at == nullptr) {
       fail("model_type", "is missing - say by --arch which names the tensors have (allowed: " +
                              listed(architecture_names()) + ")");
     }
-    const std::string word = at->is_string() ? at->get<std::string>() : "";
+    const std::string word = text_of(*at);
     if (const Architecture* known = architecture_of_model_type(word)) return *known;
     std::vector<std::string> types;
     for (const Architecture& one : architectures()) {
@@ -65,19 +65,19 @@ class ConfigReader {
   }
 
  private:
-  static std::string text(const Json& value) {
-    return one_line(value.dump(-1, ' ', true, Json::error_handler_t::replace), 60);
+  static std::string text(const Value& value) {
+    return one_line(to_json(value, {.lines = 0, .ascii = true}), 60);
   }
-  const Json& config_;
+  const Value& config_;
   const std::string& path_;
 };
 
 }  // namespace
 
 ModelConfig read_model_config(const std::string& path, const Architecture* architecture) {
-  const Json json = parse_json(read_file(path, max_config_bytes));
-  if (!json.is_object()) reject({path}, "", "is no JSON object");
-  const ConfigReader config(json, path);
+  const std::optional<Value> json = parse_json(read_file(path, max_config_bytes));
+  if (!json || !json->is<Value::Members>()) reject({path}, "", "is no JSON object");
+  const ConfigReader config(*json, path);
   if (architecture == nullptr) {
     architecture = &config.architecture();
   } else {

@@ -11,9 +11,9 @@
 #include <optional>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "engine/files/document.h"
+#include "engine/files/json_reader.h"
+#include "engine/files/json_syntax.h"
 #include "engine/files/npy_file.h"
 
 namespace headlab {
@@ -74,18 +74,18 @@ double (*item_reader(std::string_view type))(const char*) {
 /// Takes the header event by event, so that nothing but its known shape is ever stored:
 /// { "__metadata__": { text: text }, NAME: { "dtype": text, "shape": [n], "data_offsets": [n, n] }
 /// }
-class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
+class HeaderHandler : public JsonHandler {
  public:
   TensorTable tensors;
   std::string problem;
 
-  bool start_object(std::size_t) override {
+  bool begin_object() override {
     if (place_ == Place::outside) return go(Place::names);
     if (place_ == Place::named) return go(is_metadata_ ? Place::metadata : Place::tensor);
     return malformed();
   }
 
-  bool key(std::string& name) override {
+  bool key(std::string name) override {
     if (place_ == Place::names) {
       is_metadata_ = name == "__metadata__";
       if (is_metadata_) return (metadata_++ == 0 || twice(name)) && go(Place::named);
@@ -104,30 +104,16 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
-  bool string(std::string& text) override {
-    if (place_ == Place::metadata) return true;
-    if (place_ != Place::tensor || field_ != 1) return malformed();
-    field_ = 0;
-    tensor_->type = text;
-    return true;
+  bool scalar(Value::Data value) override {
+    if (auto* text = std::get_if<std::string>(&value)) return string(*text);
+    const std::optional<std::uint64_t> count = count_of({std::move(value), {}});
+    return count ? number(*count) : malformed();
   }
 
-  bool start_array(std::size_t) override {
+  bool begin_array() override {
     if (place_ != Place::tensor || (field_ != 2 && field_ != 4)) return malformed();
     offsets_ = 0;
     return go(Place::numbers);
-  }
-
-  bool number_unsigned(std::uint64_t number) override {
-    if (place_ != Place::numbers) return malformed();
-    if (field_ == 2) {
-      if (tensor_->shape.size() == max_axes) return malformed();
-      tensor_->shape.push_back(number);
-      return true;
-    }
-    if (offsets_ == 2) return malformed();
-    (offsets_++ == 0 ? tensor_->begin : tensor_->end) = number;
-    return true;
   }
 
   bool end_array() override {
@@ -143,19 +129,31 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
     return place_ == Place::names ? go(Place::after) : malformed();
   }
 
-  bool number_integer(std::int64_t) override { return malformed(); }
-  bool number_float(double, const std::string&) override { return malformed(); }
-  bool boolean(bool) override { return malformed(); }
-  bool null() override { return malformed(); }
-  bool binary(nlohmann::json::binary_t&) override { return malformed(); }
-  bool parse_error(std::size_t position, const std::string&,
-                   const nlohmann::detail::exception&) override {
-    problem = "has a malformed safetensors header: no JSON at byte " + std::to_string(position);
-    return false;
+  void no_json(std::size_t byte) override {
+    problem = "has a malformed safetensors header: no JSON at byte " + std::to_string(byte);
   }
 
  private:
   enum class Place { outside, names, named, metadata, tensor, numbers, after };
+
+  bool string(const std::string& text) {
+    if (place_ == Place::metadata) return true;
+    if (place_ != Place::tensor || field_ != 1) return malformed();
+    field_ = 0;
+    tensor_->type = text;
+    return true;
+  }
+  bool number(std::uint64_t number) {
+    if (place_ != Place::numbers) return malformed();
+    if (field_ == 2) {
+      if (tensor_->shape.size() == max_axes) return malformed();
+      tensor_->shape.push_back(number);
+      return true;
+    }
+    if (offsets_ == 2) return malformed();
+    (offsets_++ == 0 ? tensor_->begin : tensor_->end) = number;
+    return true;
+  }
 
   bool go(Place place) {
     place_ = place;
@@ -251,7 +249,7 @@ TensorTable parse_safetensors_header(std::string_view text, std::uint64_t data_b
   // The parser would skip a byte order mark.
   if (!text.starts_with('{'))
     reject({source}, "", "has a safetensors header that is not an object");
-  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &handler)) {
+  if (!read_json(text, handler)) {
     reject({source}, "", handler.problem);
   }
   for (const auto& [name, tensor] : handler.tensors) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/files/fields.h"
+#include "engine/files/json_writer.h"
 #include "engine/results/computed.h"
 #include "engine/results/result.h"
 

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "engine/files/document.h"
+#include "engine/files/json_writer.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/sha256.h"
 #include "engine/scenario/plan_fingerprint.h"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/json_reader.h"
+#include "engine/files/json_writer.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/table_file.h"
 #include "engine/files/words.h"
@@ -22,7 +22,7 @@
 
 namespace headlab {
 
-/// Throws NetcdfError and Json::exception; StoredResults makes them one line.
+/// Throws NetcdfError and JsonMismatch; StoredResults makes them one line.
 class StoredResults::Source {
  public:
   virtual ~Source() = default;
@@ -39,8 +39,6 @@ class StoredResults::Source {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
-constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t max_summary_bytes = std::size_t{1} << 33;
 
 /// Terms of the shape of a condition, without numbers.
@@ -234,78 +232,99 @@ class NetcdfSource : public StoredResults::Source {
   mutable std::map<std::string, std::vector<double>> columns_;
 };
 
-double number_of(const Json& json) {
-  return json.is_null() ? no_number : json.get<double>();
+/// NaN for null.
+double number_in(const Value& json) {
+  if (!json.number() && !json.is<Value::Null>()) throw JsonMismatch();
+  return number_of(json);
 }
 
-Estimate estimate_of(const Json& json) {
-  return {number_of(json.at("value")), number_of(json.at("mcse"))};
+/// Without elements for null.
+const Value::Array& items_in(const Value& json) {
+  return json.is<Value::Null>() ? items_of(json) : as<Value::Array>(json);
 }
 
-std::uint64_t replicates_of(const Json& condition) {
-  const Json& replicates = condition.at("replicates");
-  if (!replicates.is_number_unsigned()) throw NetcdfError("replicates: is not a count");
-  return replicates.get<std::uint64_t>();
+Estimate estimate_in(const Value& json) {
+  return {number_in(required(json, "value")), number_in(required(json, "mcse"))};
+}
+
+std::uint64_t replicates_of(const Value& condition) {
+  const std::optional<std::uint64_t> count = count_of(required(condition, "replicates"));
+  if (!count) throw NetcdfError("replicates: is not a count");
+  return *count;
 }
 
 class SummarySource : public StoredResults::Source {
  public:
   explicit SummarySource(const std::string& path)
       : json_(parse_json(read_file(path, max_summary_bytes))) {
-    if (json_.is_discarded()) throw NetcdfError("is not JSON");
-    const Json& program = json_.at("headlab");
-    if (!json_.at("results_id").is_string()) {
+    if (!json_) throw NetcdfError("is not JSON");
+    const Value& program = required(*json_, "headlab");
+    if (!required(*json_, "results_id").is<std::string>()) {
       throw InvalidInput(path + ": has closed forms of headlab theory, not results of headlab run");
     }
     for (const auto& [key, name] : {std::pair("version", "headlab_version"),
                                     std::pair("git", "git"), std::pair("backend", "backend"),
                                     std::pair("simd", "simd"), std::pair("device", "device")}) {
-      origin.emplace_back(name, program.at(key).get<std::string>());
+      origin.emplace_back(name, as<std::string>(required(program, key)));
     }
-    complete = json_.at("complete").get<bool>();
-    if (!json_.at("conditions").is_array()) throw NetcdfError("conditions: is not an array");
+    complete = as<bool>(required(*json_, "complete"));
+    if (!required(*json_, "conditions").is<Value::Array>()) {
+      throw NetcdfError("conditions: is not an array");
+    }
   }
 
-  std::size_t size() const override { return json_.at("conditions").size(); }
+  std::size_t size() const override { return items_of(member(*json_, "conditions")).size(); }
   std::string parameters(std::size_t i) const override {
-    return condition(i).at("parameters").dump();
+    return to_json(required(condition(i), "parameters"));
   }
 
   StoredFigures figures(std::size_t i) const override {
-    const Json& one = condition(i);
-    if (one.contains("layers")) return figures_of_layers(one);
-    const Json& queries = one.at("queries");
-    const std::size_t heads = one.at("head_weights").size();
-    const bool pairwise = !queries.empty() && queries.at(0).at("head_covariance").is_array();
+    const Value& one = condition(i);
+    if (one.find("layers") != nullptr) return figures_of_layers(one);
+    const auto& queries = items_in(required(one, "queries"));
+    const std::size_t heads = items_in(required(one, "head_weights")).size();
+    const bool pairwise =
+        !queries.empty() && required(queries[0], "head_covariance").is<Value::Array>();
     ErrorTerms<Estimate> terms = empty_terms(queries.size(), heads, pairwise);
     NumberList<Estimate> averages, indices;
     terms.fields(averages);
     terms.index_fields(indices);
-    for (const auto& figure : averages.all) *figure.number = estimate_of(one.at(figure.name));
-    const Json& of_indices = one.at("indices");
-    for (const auto& index : indices.all) *index.number = estimate_of(of_indices.at(index.name));
+    for (const auto& figure : averages.all)
+      *figure.number = estimate_in(required(one, figure.name));
+    const Value& of_indices = required(one, "indices");
+    for (const auto& index : indices.all) {
+      *index.number = estimate_in(required(of_indices, index.name));
+    }
 
-    StoredFigures stored{.replicates = replicates_of(one), .per_draw = one.contains("redraw")};
+    StoredFigures stored{.replicates = replicates_of(one),
+                         .per_draw = one.find("redraw") != nullptr};
     for (std::size_t q = 0; q < queries.size(); ++q) {
-      const Json& query = queries[q];
+      const Value& query = queries[q];
       QueryErrorTerms<Estimate>& at = terms.queries[q];
-      stored.x.push_back(query.at("x").get<std::vector<double>>());
-      stored.truth.push_back(number_of(query.at("truth")));
-      at.mse = estimate_of(query.at("mse"));
+      std::vector<double>& x = stored.x.emplace_back();
+      for (const Value& coordinate : as<Value::Array>(required(query, "x"))) {
+        if (!coordinate.number()) throw JsonMismatch();
+        x.push_back(number_of(coordinate));
+      }
+      stored.truth.push_back(number_in(required(query, "truth")));
+      at.mse = estimate_in(required(query, "mse"));
+      const auto number = [&](const std::string& name, std::initializer_list<std::size_t> place) {
+        const Value* found = &required(query, name);
+        for (const std::size_t item : place) found = &required(*found, item);
+        return number_in(*found);
+      };
       for (std::size_t h = 0; h < heads; ++h) {
-        at.head_bias[h] = {number_of(query.at("head_bias").at(h)),
-                           number_of(query.at("head_bias_mcse").at(h))};
+        at.head_bias[h] = {number("head_bias", {h}), number("head_bias_mcse", {h})};
         for (std::size_t l = 0; l < heads && pairwise; ++l) {
-          at.head_covariance[h * heads + l] = {
-              number_of(query.at("head_covariance").at(h).at(l)),
-              number_of(query.at("head_covariance_mcse").at(h).at(l))};
+          at.head_covariance[h * heads + l] = {number("head_covariance", {h, l}),
+                                               number("head_covariance_mcse", {h, l})};
         }
       }
     }
-    for (const auto& [name, index] : of_indices.items()) {
-      if (index.contains("mcse")) continue;
+    for (const auto& [name, location, index] : members_of(of_indices)) {
+      if (index.find("mcse") != nullptr) continue;
       stored.figures.push_back({.name = "indices." + name,
-                                .estimate = {.value = number_of(index.at("value"))},
+                                .estimate = {.value = number_in(required(index, "value"))},
                                 .exact = true});
     }
     add_figures(terms, stored.figures);
@@ -313,23 +332,23 @@ class SummarySource : public StoredResults::Source {
   }
 
  private:
-  static StoredFigures figures_of_layers(const Json& one) {
+  static StoredFigures figures_of_layers(const Value& one) {
     StoredFigures stored{.replicates = replicates_of(one)};
-    const Json& layers = one.at("layers");
+    const auto& layers = items_in(required(one, "layers"));
     for (const LayerMetricDescription& metric : layer_metric_descriptions()) {
       for (std::size_t l = 0; l < layers.size(); ++l) {
-        const auto at = layers[l].find(metric.name);
-        if (at == layers[l].end() || !at->is_object()) continue;
+        const Value& at = member(layers[l], metric.name);
+        if (!at.is<Value::Members>()) continue;
         stored.figures.push_back(
-            {.name = layer_figure(l, metric.name), .estimate = estimate_of(*at)});
+            {.name = layer_figure(l, metric.name), .estimate = estimate_in(at)});
       }
     }
     return stored;
   }
 
-  const Json& condition(std::size_t i) const { return json_.at("conditions").at(i); }
+  const Value& condition(std::size_t i) const { return required(member(*json_, "conditions"), i); }
 
-  Json json_;
+  std::optional<Value> json_;
 };
 
 /// The file to read: of a folder results.nc, or summary.json where that is missing.
@@ -372,7 +391,7 @@ auto of_file(const std::string& path, const Act& act) {
   } catch (const NetcdfError& error) {
     throw InvalidInput(one_line(path) + ": no results of headlab run (" + one_line(error.what()) +
                        ")");
-  } catch (const Json::exception&) {
+  } catch (const JsonMismatch&) {
     throw InvalidInput(one_line(path) + ": no results of headlab run, or damaged");
   }
 }

@@ -3,12 +3,14 @@
 
 #include <cmath>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/json_reader.h"
+#include "engine/files/json_writer.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/words.h"
 #include "engine/results/results_netcdf.h"
@@ -19,8 +21,6 @@
 
 namespace headlab {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr const char* advice =
     " - choose another folder, or write --overwrite instead to replace the results there";
@@ -39,28 +39,30 @@ bool is_free(const std::string& key) {
 /// The first key whose value differs, with both values (null: not given).
 struct Difference {
   std::string key;
-  Json there;
-  Json here;
+  Value there;
+  Value here;
 };
-std::optional<Difference> difference(const Json& there, const Json& here,
+std::optional<Difference> difference(const Value& there, const Value& here,
                                      const std::string& key = "") {
   if (is_free(key)) return std::nullopt;
-  if (!there.is_object() || !here.is_object()) {
+  if (!there.is<Value::Members>() || !here.is<Value::Members>()) {
     if (there == here) return std::nullopt;
     return Difference{key, there, here};
   }
-  Json keys = there;
-  keys.update(here);
-  for (const auto& [name, unused] : keys.items()) {
+  std::set<std::string> keys;
+  for (const Value* side : {&there, &here}) {
+    for (const Value::Entry& one : members_of(*side)) keys.insert(one.key);
+  }
+  for (const std::string& name : keys) {
     const std::string path = key.empty() ? name : key + "." + name;
-    const auto found = difference(there.value(name, Json()), here.value(name, Json()), path);
+    const auto found = difference(member(there, name), member(here, name), path);
     if (found) return found;
   }
   return std::nullopt;
 }
 
-std::string value_text(const Json& value) {
-  return value.is_null() ? "not given" : one_line(value.dump(), 100);
+std::string value_text(const Value& value) {
+  return value.is<Value::Null>() ? "not given" : one_line(to_json(value), 100);
 }
 
 CheckpointCondition read_condition(const std::string& path, const ResultsReader& results,
@@ -71,9 +73,9 @@ CheckpointCondition read_condition(const std::string& path, const ResultsReader&
     return {.tree = MomentTree(stored.layout)};
   }
   const std::string name = numbered_condition(number);
-  const Json there = parse_json(stored.parameters);
-  if (there.is_discarded()) throw NetcdfError("parameters: are not JSON");
-  const auto changed = difference(there, Json::parse(to_json(condition.parameters.tree())));
+  const std::optional<Value> there = parse_json(stored.parameters);
+  if (!there) throw NetcdfError("parameters: are not JSON");
+  const auto changed = difference(*there, parse_json(to_json(condition.parameters.tree())).value());
   if (changed) {
     reject_resume(path, name + ": " + changed->key + " was " + value_text(changed->there) +
                             " and is " + value_text(changed->here));
@@ -195,8 +197,6 @@ Checkpoint read_checkpoint(const std::string& path, const Scenario& scenario,
     return begun;
   } catch (const NetcdfError& error) {
     reject_resume(path, std::string("no headlab results (") + error.what() + ")");
-  } catch (const Json::exception&) {
-    reject_resume(path, "is damaged");
   } catch (const std::invalid_argument&) {
     reject_resume(path, "is damaged");
   }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "engine/files/json_writer.h"
 #include "engine/moments/moment_tree.h"
 #include "engine/run/condition_groups.h"
 #include "engine/run/memory.h"

@@ -18,6 +18,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/json_writer.h"
 #include "engine/files/provenance.h"
 #include "engine/files/sha256.h"
 #include "engine/run/message_bytes.h"

@@ -16,6 +16,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/json_writer.h"
 #include "engine/files/sha256.h"
 #include "engine/run/forecast.h"
 #include "engine/run/learned_heads.h"

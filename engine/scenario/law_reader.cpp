@@ -106,13 +106,9 @@ std::string range_text(const Range& range) {
 }
 
 void read_value(const Value& value, const std::string& key, const Range& range, double& out) {
-  if (const auto* number = std::get_if<double>(&value.data)) {
-    out = *number;
-  } else if (const auto* integer = std::get_if<std::int64_t>(&value.data)) {
-    out = static_cast<double>(*integer);
-  } else {
-    reject_kind(value, key, "a number");
-  }
+  const std::optional<double> number = value.number();
+  if (!number) reject_kind(value, key, "a number");
+  out = *number;
   require_range(value, key, range, out);
 }
 

@@ -17,14 +17,6 @@ constexpr std::array<const char*, 3> progression_names = {"linspace", "logspace"
 /// Doubles up to here hold every integer.
 constexpr double max_exact_integer = 9007199254740992.0;
 
-std::optional<double> number_of(const Value& value) {
-  if (const auto* integer = std::get_if<std::int64_t>(&value.data)) {
-    return static_cast<double>(*integer);
-  }
-  if (const auto* real = std::get_if<double>(&value.data)) return *real;
-  return std::nullopt;
-}
-
 /// The three numbers of a progression.
 struct Terms {
   double first = 0;
@@ -38,7 +30,7 @@ Terms read_terms(const Value& value, const std::string& key, const std::string& 
   if (array == nullptr || array->size() != 3) reject(value.location, key, "needs " + wanted);
   std::array<double, 3> numbers{};
   for (std::size_t i = 0; i < 3; ++i) {
-    const auto number = number_of((*array)[i]);
+    const auto number = (*array)[i].number();
     if (!number || !std::isfinite(*number)) reject((*array)[i].location, key, "needs " + wanted);
     numbers[i] = *number;
   }

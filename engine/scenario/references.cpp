@@ -29,23 +29,6 @@ std::size_t swept_key(const std::string& option, const Scenario& scenario, const
   return static_cast<std::size_t>(found - scenario.swept.begin());
 }
 
-std::optional<double> plain_number(const Value& value) {
-  if (const auto* integer = std::get_if<std::int64_t>(&value.data)) {
-    return static_cast<double>(*integer);
-  }
-  if (const auto* number = std::get_if<double>(&value.data)) return *number;
-  return std::nullopt;
-}
-
-/// True for the same value, 1 and 1.0 among them.
-bool same_value(const Value& a, const Value& b) {
-  if (plain_number(a) && plain_number(b)) return plain_number(a) == plain_number(b);
-  const auto* left = std::get_if<Value::Array>(&a.data);
-  const auto* right = std::get_if<Value::Array>(&b.data);
-  if (left && right) return std::ranges::equal(*left, *right, same_value);
-  return to_toml(a) == to_toml(b);
-}
-
 /// True where `value`, as TOML, is what a user wrote.
 bool is_written(const std::string& value, const std::string& written) {
   const Value parsed = parse_value(value, "", {});
@@ -57,7 +40,7 @@ bool is_written(const std::string& value, const std::string& written) {
     if (name && *name == written) return true;
   }
   try {
-    return same_value(parsed, parse_value(written, "", {}));
+    return parsed == parse_value(written, "", {});
   } catch (const InvalidInput&) {
     return false;  // a word, not TOML
   }

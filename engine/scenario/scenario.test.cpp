@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/error.h"
+#include "engine/files/json_writer.h"
 #include "engine/files/npy_file.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/resolved_scenario.h"

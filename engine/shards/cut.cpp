@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "engine/files/document.h"
+#include "engine/files/json_reader.h"
+#include "engine/files/json_writer.h"
 #include "engine/files/sha256.h"
 #include "engine/run/forecast.h"
 #include "engine/run/simulate.h"
@@ -29,7 +29,7 @@ std::string study_sum(const Scenario& scenario, std::size_t together) {
   add("shards 2");
   add(std::to_string(together));
   // What the text says, whatever its comments and the order of its keys.
-  add(nlohmann::json::parse(to_json(scenario_tree(scenario))).dump());
+  add(to_json(parse_json(to_json(scenario_tree(scenario))).value()));
   return sum.digest();
 }
 

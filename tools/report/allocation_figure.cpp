@@ -20,20 +20,19 @@ struct Candidate {
 
 struct AllocationPanel {
   std::string title;
-  const Json* study;
+  const Value* study;
   std::vector<Candidate> candidates = {};
 };
 
-AllocationPanel panel_of(const Json& study) {
+AllocationPanel panel_of(const Value& study) {
   AllocationPanel panel{"D " + axis_number(number_of(member(study, "budget"))) + ", n " +
                             axis_number(number_of(member(study, "n"))),
                         &study};
-  const Json& advice = member(study, "advice");
-  for (const Json* one : items_of(member(study, "allocations"))) {
-    Candidate candidate{number_of(member(*one, "heads")), number_of(member(*one, "dim")),
-                        estimate_of(member(*one, "mse")), false, false};
-    const Json& in_set = member(*one, "in_best_set");
-    candidate.in_set = in_set.is_boolean() && in_set.get<bool>();
+  const Value& advice = member(study, "advice");
+  for (const Value& one : items_of(member(study, "allocations"))) {
+    Candidate candidate{number_of(member(one, "heads")), number_of(member(one, "dim")),
+                        estimate_of(member(one, "mse")), false, false};
+    candidate.in_set = is_true(member(one, "in_best_set"));
     candidate.advised = candidate.dim == number_of(member(advice, "dim")) &&
                         candidate.heads == number_of(member(advice, "heads"));
     if (std::isfinite(candidate.mse.value) && std::isfinite(candidate.dim)) {
@@ -101,9 +100,9 @@ Canvas draw_panels(const std::vector<AllocationPanel>& panels) {
 
 std::vector<Picture> allocation_figures(const Source& source) {
   std::vector<AllocationPanel> all;
-  const Json& studies = member(source.document, "studies");
-  if (studies.is_array()) {
-    for (const Json* study : items_of(studies)) all.push_back(panel_of(*study));
+  const Value& studies = member(source.document, "studies");
+  if (studies.is<Value::Array>()) {
+    for (const Value& study : items_of(studies)) all.push_back(panel_of(study));
   } else {
     all.push_back(panel_of(source.document));
   }

@@ -31,7 +31,7 @@ enum class Shown { components, differences };
 
 /// All that is drawn, and how.
 struct ComponentsPicture {
-  const Json& conditions;
+  const Value::Array& conditions;
   Shown shown;
   Sweep sweep;
   Layout layout;
@@ -44,7 +44,7 @@ struct ComponentsPicture {
   std::size_t without_place = 0;
   double widest_band = 0;  ///< in pixels
 
-  explicit ComponentsPicture(const Json& all, Shown what = Shown::components)
+  explicit ComponentsPicture(const Value::Array& all, Shown what = Shown::components)
       : conditions(all),
         shown(what),
         sweep(sweep_of(all)),
@@ -56,15 +56,15 @@ struct ComponentsPicture {
       std::vector<Drawn>& of_panel = drawn.emplace_back();
       for (std::size_t k = 0; k < components.size(); ++k) {
         for (const std::size_t c : panel.conditions) {
-          const Json& condition = conditions[c];
+          const Value& condition = conditions[c];
           const Component& component = components[k];
           // A single condition has its components side by side.
           const double place = layout.along ? layout.place(sweep, c) : static_cast<double>(k);
           all_places.push_back(place);
           if (shown == Shown::differences) {
-            const Json& difference = member(condition, "difference");
+            const Value& difference = member(condition, "difference");
             // A condition that others are subtracted from has none of its own.
-            if (!member(difference, "against").is_number()) continue;
+            if (!member(difference, "against").number()) continue;
             of_panel.push_back({&component, c, place,
                                 estimate_of(member(difference, component.key)),
                                 std::numeric_limits<double>::quiet_NaN()});
@@ -296,7 +296,7 @@ Table components_table(const ComponentsPicture& picture) {
   if (picture.compared) table.headings.emplace_back("MSE by closed form");
   table.headings.insert(table.headings.end(), {"relative MCSE of the MSE", "replicates"});
   for (std::size_t c = 0; c < picture.conditions.size(); ++c) {
-    const Json& condition = picture.conditions[c];
+    const Value& condition = picture.conditions[c];
     std::vector<std::string> row = {picture.sweep.condition_text(c)};
     if (row[0].empty()) row[0] = "the only one";
     for (const Component& one : picture.components) {
@@ -351,7 +351,7 @@ Table differences_table(const ComponentsPicture& picture, bool complete) {
               .rows = {}};
   for (const Component& one : picture.components) table.headings.emplace_back(one.name);
   for (std::size_t c = 0; c < picture.conditions.size(); ++c) {
-    const Json& difference = member(picture.conditions[c], "difference");
+    const Value& difference = member(picture.conditions[c], "difference");
     const double against = number_of(member(difference, "against"));
     if (!(against >= 0)) continue;
     const auto subtracted = static_cast<std::size_t>(against);
@@ -372,7 +372,7 @@ Table differences_table(const ComponentsPicture& picture, bool complete) {
 
 std::vector<Picture> difference_figures(const Source& source) {
   const std::string subtracted = text_of(member(source.document, "difference_to"));
-  const Json& conditions = source.shown_conditions();
+  const Value::Array& conditions = source.shown_conditions();
   if (subtracted.empty() || conditions.empty()) return {};
   ComponentsPicture picture(conditions, Shown::differences);
   Table table = differences_table(picture, conditions.size() == source.conditions);

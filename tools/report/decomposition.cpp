@@ -34,7 +34,7 @@ struct Stack {
   }
 };
 
-std::vector<Stack> stacks_of(const Json& conditions, const Sweep& sweep) {
+std::vector<Stack> stacks_of(const Value::Array& conditions, const Sweep& sweep) {
   std::vector<Stack> stacks;
   for (std::size_t c = 0; c < conditions.size(); ++c) {
     Stack stack{sweep.condition_text(c), estimate_of(member(conditions[c], "mse")).value, {}};
@@ -133,7 +133,7 @@ std::string shares_text(const Stack& stack) {
 }  // namespace
 
 std::vector<Picture> decomposition_figures(const Source& source) {
-  const Json& conditions = source.shown_conditions();
+  const Value::Array& conditions = source.shown_conditions();
   const Sweep sweep = sweep_of(conditions);
   const std::vector<Stack> all = stacks_of(conditions, sweep);
   if (all.empty()) return {};

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/files/json_writer.h"
 #include "engine/moments/layer_estimates.h"
 #include "tools/report/mathml.h"
 #include "tools/report/sweep.h"
@@ -12,30 +13,29 @@ namespace headlab::tools {
 namespace {
 
 /// The parameter at `table.key` of the first condition, as JSON.
-std::string setting(const Json& condition, const char* table, const char* key) {
-  const Json& value = member(member(member(condition, "parameters"), table), key);
-  if (value.is_null()) return "";
-  if (value.is_object()) {
+std::string setting(const Value& condition, const char* table, const char* key) {
+  const Value& value = member(member(member(condition, "parameters"), table), key);
+  if (value.is<Value::Null>()) return "";
+  if (value.is<Value::Members>()) {
     std::string text = text_of(member(value, "law"));
-    for (const auto& [name, of] : value.items()) {
-      if (name == "law") continue;
-      text += ", " + name + " " + shortened(of.is_string() ? of.get<std::string>() : of.dump(), 60);
+    for (const auto& [name, location, of] : members_of(value)) {
+      if (name != "law") text += ", " + name + " " + shortened(words_of(of), 60);
     }
     return text;
   }
-  return value.is_string() ? value.get<std::string>() : shortened(value.dump(), 60);
+  return value.is<std::string>() ? text_of(value) : shortened(to_json(value), 60);
 }
 
 }  // namespace
 
 bool is_study_of_depth(const Source& source) {
-  const Json& conditions = source.shown_conditions();
-  return !conditions.empty() && member(conditions.front(), "layers").is_array();
+  const Value::Array& conditions = source.shown_conditions();
+  return !conditions.empty() && member(conditions.front(), "layers").is<Value::Array>();
 }
 
 std::vector<Section> depth_sections(const Source& source) {
-  const Json& conditions = source.shown_conditions();
-  const Json& first = conditions.front();
+  const Value::Array& conditions = source.shown_conditions();
+  const Value& first = conditions.front();
   const std::string aims = setting(first, "scenario", "aims");
   DefinitionList tokens;
   using Keys = std::initializer_list<std::pair<const char*, const char*>>;
@@ -54,8 +54,9 @@ std::vector<Section> depth_sections(const Source& source) {
 
   DefinitionList estimands;
   estimands.add("mean token, residual", mathml("X = 1 m^T + R"));
+  const Value::Array& layers = items_of(member(first, "layers"));
   for (const LayerMetricDescription& metric : layer_metric_descriptions()) {
-    if (!member(member(first, "layers").front(), metric.name).is_object()) continue;
+    if (layers.empty() || !member(layers[0], metric.name).is<Value::Members>()) continue;
     estimands.add(metric.name, escaped(metric.doc));
   }
 
@@ -79,11 +80,11 @@ std::vector<Section> depth_sections(const Source& source) {
            {"mask", "mask"},
            {"mlp", "MLP"},
            {"weights", "weights"}});
-  const Json& replicates = member(first, "replicates");
-  if (replicates.is_number()) methods.add("replicates", escaped(replicates.dump()));
+  const Value& replicates = member(first, "replicates");
+  if (replicates.number()) methods.add("replicates", escaped(to_json(replicates)));
 
   const std::string errors =
-      replicates.is_number()
+      replicates.number()
           ? "Every figure is a mean over replicates, each with tokens and weights of its own, and "
             "has its Monte Carlo standard error (MCSE), a jackknife over groups of replicates. A "
             "metric that is undefined in any replicate is undefined. What differs between tokens "

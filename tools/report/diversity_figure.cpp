@@ -24,14 +24,13 @@ struct IndexPanel {
   std::vector<IndexAt> layers = {};
 };
 
-std::vector<IndexPanel> index_panels(const Json& document) {
+std::vector<IndexPanel> index_panels(const Value& document) {
   std::vector<IndexPanel> panels;
-  for (const Json* layer : items_of(member(document, "layers"))) {
-    const Json& indices = member(*layer, "indices");
-    if (!indices.is_object()) continue;
-    for (const auto& [name, index] : indices.items()) {
+  for (const Value& layer : items_of(member(document, "layers"))) {
+    const Value& indices = member(layer, "indices");
+    for (const auto& [name, location, index] : members_of(indices)) {
       const IndexAt at{
-          number_of(member(*layer, "layer")),    number_of(member(index, "value")),
+          number_of(member(layer, "layer")),     number_of(member(index, "value")),
           number_of(member(index, "ceiling")),   number_of(member(index, "random_mean")),
           number_of(member(index, "random_sd")), number_of(member(index, "z"))};
       if (!std::isfinite(at.value)) continue;
@@ -93,18 +92,18 @@ Canvas draw_indices(const std::vector<IndexPanel>& panels) {
 }
 
 /// Mean squared cosine of the principal angles of every pair of heads.
-HeadMatrix mean_squared_cosines(const Json& layer) {
-  const Json& pairs = member(layer, "principal_cosines");
+HeadMatrix mean_squared_cosines(const Value& layer) {
+  const Value::Array& pairs = items_of(member(layer, "principal_cosines"));
   HeadMatrix matrix{.title = "layer " + axis_number(number_of(member(layer, "layer"))),
-                    .heads = pairs.is_array() ? pairs.size() : 0,
+                    .heads = pairs.size(),
                     .values = {},
                     .first = 0};
-  for (const Json* row : items_of(pairs)) {
-    if (!row->is_array() || row->size() != matrix.heads) return {};
-    for (const Json* cosines : items_of(*row)) {
+  for (const Value& row : pairs) {
+    if (items_of(row).size() != matrix.heads) return {};
+    for (const Value& cosines : items_of(row)) {
       double sum = 0;
-      for (const Json* cosine : items_of(*cosines)) sum += std::pow(number_of(*cosine), 2);
-      matrix.values.push_back(sum / static_cast<double>(cosines->size()));
+      for (const Value& cosine : items_of(cosines)) sum += std::pow(number_of(cosine), 2);
+      matrix.values.push_back(sum / static_cast<double>(items_of(cosines).size()));
     }
   }
   return matrix;
@@ -149,10 +148,10 @@ std::vector<Picture> diversity_figures(const Source& source) {
 }
 
 std::vector<Picture> alike_figures(const Source& source) {
-  const std::vector<const Json*> layers = items_of(member(source.document, "layers"));
+  const Value::Array& layers = items_of(member(source.document, "layers"));
   std::vector<HeadMatrix> matrices;
   for (const std::size_t i : spread(layers.size(), max_layers)) {
-    const HeadMatrix matrix = mean_squared_cosines(*layers[i]);
+    const HeadMatrix matrix = mean_squared_cosines(layers[i]);
     if (matrix.heads > 1) matrices.push_back(matrix);
   }
   if (matrices.empty()) return {};

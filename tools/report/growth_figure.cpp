@@ -24,14 +24,10 @@ struct GrowthPlace {
   }
 };
 
-bool is_true(const Json& json) {
-  return json.is_boolean() && json.get<bool>();
-}
-
 /// One panel: places over n, or over the budget.
 struct GrowthPanel {
   std::string title;
-  const Json* growth;
+  const Value* growth;
   std::vector<GrowthPlace> places = {};
   double middle() const {  ///< geometric mean of what was interpolated
     double sum = 0, count = 0;
@@ -44,27 +40,26 @@ struct GrowthPanel {
   }
 };
 
-GrowthPanel growth_panel(const Json& growth, const Json& studies) {
+GrowthPanel growth_panel(const Value& growth, const Value& studies) {
   GrowthPanel panel{"D " + axis_number(number_of(member(growth, "budget"))), &growth};
-  for (const Json* point : items_of(member(growth, "points"))) {
-    panel.places.push_back({number_of(member(*point, "n")), estimate_of(member(*point, "best_dim")),
-                            number_of(member(*point, "interpolation")), false});
+  for (const Value& point : items_of(member(growth, "points"))) {
+    panel.places.push_back({number_of(member(point, "n")), estimate_of(member(point, "best_dim")),
+                            number_of(member(point, "interpolation")), false});
   }
   // Allocations by theory have the best dimension in their studies.
   const bool by_theory = panel.places.empty();
-  for (const Json* study : items_of(studies)) {
-    const Json& best = member(*study, "best_dim");
-    if (!by_theory || !best.is_object()) continue;
-    if (member(*study, "budget") != member(growth, "budget")) continue;
+  for (const Value& study : items_of(studies)) {
+    const Value& best = member(study, "best_dim");
+    if (!by_theory || !best.is<Value::Members>()) continue;
+    if (member(study, "budget") != member(growth, "budget")) continue;
     panel.places.push_back(
-        {number_of(member(*study, "n")), Estimate{.value = number_of(member(best, "value"))},
+        {number_of(member(study, "n")), Estimate{.value = number_of(member(best, "value"))},
          number_of(member(best, "interpolation")), is_true(member(best, "at_the_end"))});
   }
-  const std::vector<const Json*> left_out = items_of(member(growth, "at_the_end"));
-  const std::vector<const Json*> ends = items_of(member(growth, "ends"));
+  const Value::Array& left_out = items_of(member(growth, "at_the_end"));
+  const Value::Array& ends = items_of(member(growth, "ends"));
   for (std::size_t i = 0; i < std::min(left_out.size(), ends.size()); ++i) {
-    panel.places.push_back(
-        {number_of(*left_out[i]), {.value = number_of(*ends[i])}, HUGE_VAL, true});
+    panel.places.push_back({number_of(left_out[i]), {.value = number_of(ends[i])}, HUGE_VAL, true});
   }
   std::erase_if(panel.places,
                 [](const GrowthPlace& place) { return !(place.x > 0) || !(place.best.value > 0); });
@@ -73,7 +68,7 @@ GrowthPanel growth_panel(const Json& growth, const Json& studies) {
 }
 
 /// The best dimension by a law at x.
-double law_at(const Json& law, double middle, double x) {
+double law_at(const Value& law, double middle, double x) {
   const std::string name = text_of(member(law, "law"));
   const double level = number_of(member(law, "level")), slope = number_of(member(law, "slope"));
   if (name == "log") return level + slope * std::log10(x / middle);
@@ -83,8 +78,8 @@ double law_at(const Json& law, double middle, double x) {
 
 bool has_law(const std::vector<GrowthPanel>& panels, const std::string& name) {
   return std::ranges::any_of(panels, [&](const GrowthPanel& panel) {
-    return std::ranges::any_of(items_of(member(*panel.growth, "laws")), [&](const Json* law) {
-      return text_of(member(*law, "law")) == name;
+    return std::ranges::any_of(items_of(member(*panel.growth, "laws")), [&](const Value& law) {
+      return text_of(member(law, "law")) == name;
     });
   });
 }
@@ -126,14 +121,14 @@ Canvas draw_growths(const std::vector<GrowthPanel>& panels) {
     for (const double n : x_values) ticks.push_back({n, axis_number(n)});
     draw_y_axis(canvas, axes, {"best dimension of a head", axes.y.ticks(5)});
     draw_x_axis(canvas, axes, {"training points n", ticks});
-    for (const Json* law : items_of(member(*panels[p].growth, "laws"))) {
-      const std::string name = text_of(member(*law, "law"));
+    for (const Value& law : items_of(member(*panels[p].growth, "laws"))) {
+      const std::string name = text_of(member(law, "law"));
       if (name != "log" && name != "power") continue;
       std::vector<Point> line;
       constexpr int steps = 40;
       for (int i = 0; i <= steps; ++i) {
         const double n = x.low * std::pow(x.high / x.low, i / static_cast<double>(steps));
-        const double value = law_at(*law, panels[p].middle(), n);
+        const double value = law_at(law, panels[p].middle(), n);
         if (axes.y.holds(value)) line.push_back(axes.at(n, value));
       }
       canvas.polyline(line, name == "log" ? "line c3" : "line c2");
@@ -153,8 +148,8 @@ Canvas draw_growths(const std::vector<GrowthPanel>& panels) {
 
 std::vector<Picture> growth_figures(const Source& source) {
   std::vector<GrowthPanel> all;
-  for (const Json* growth : items_of(member(source.document, "growth"))) {
-    all.push_back(growth_panel(*growth, member(source.document, "studies")));
+  for (const Value& growth : items_of(member(source.document, "growth"))) {
+    all.push_back(growth_panel(growth, member(source.document, "studies")));
   }
   std::erase_if(all, [](const GrowthPanel& panel) { return panel.places.empty(); });
   if (all.empty()) return {};

@@ -16,15 +16,15 @@ constexpr std::size_t max_whole_table = 12;  ///< heads of a matrix that the tab
 constexpr std::size_t pairs_in_table = 20;
 
 /// The mean over the queries that have a matrix; no heads where none has one.
-HeadMatrix mean_covariance(const Json& condition, const std::string& title) {
+HeadMatrix mean_covariance(const Value& condition, const std::string& title) {
   HeadMatrix mean;
   std::size_t count = 0;
-  for (const Json* query : items_of(member(condition, "queries"))) {
-    const HeadMatrix one = head_matrix(title, member(*query, "head_covariance"));
+  for (const Value& query : items_of(member(condition, "queries"))) {
+    const HeadMatrix one = head_matrix(title, member(query, "head_covariance"));
     if (one.heads == 0 || (mean.heads > 0 && one.heads != mean.heads)) continue;
     if (mean.heads == 0) {
       mean = one;
-      mean.errors = head_matrix("", member(*query, "head_covariance_mcse")).values;
+      mean.errors = head_matrix("", member(query, "head_covariance_mcse")).values;
       if (mean.errors.size() != mean.values.size()) mean.errors.clear();
     } else {
       for (std::size_t i = 0; i < mean.values.size(); ++i) mean.values[i] += one.values[i];
@@ -83,13 +83,12 @@ std::string extremes_sentence(const HeadMatrix& matrix, const Extremes& extremes
 }  // namespace
 
 std::vector<Picture> head_covariance_figures(const Source& source) {
-  const Json& conditions = source.shown_conditions();
+  const Value::Array& conditions = source.shown_conditions();
   const Sweep sweep = sweep_of(conditions);
   std::vector<std::size_t> with_matrix;
   for (std::size_t c = 0; c < conditions.size(); ++c) {
-    for (const Json* query : items_of(member(conditions[c], "queries"))) {
-      const Json& rows = member(*query, "head_covariance");
-      if (rows.is_array() && rows.size() > 1) {
+    for (const Value& query : items_of(member(conditions[c], "queries"))) {
+      if (items_of(member(query, "head_covariance")).size() > 1) {
         with_matrix.push_back(c);
         break;
       }

@@ -150,11 +150,11 @@ void draw_key(Canvas& canvas, double top, const Shading& shading, bool beyond) {
 
 }  // namespace
 
-HeadMatrix head_matrix(const std::string& title, const Json& rows) {
-  HeadMatrix matrix{.title = title, .heads = rows.is_array() ? rows.size() : 0, .values = {}};
-  for (const Json* row : items_of(rows)) {
-    if (!row->is_array() || row->size() != matrix.heads) return {};
-    for (const Json& value : *row) matrix.values.push_back(number_of(value));
+HeadMatrix head_matrix(const std::string& title, const Value& rows) {
+  HeadMatrix matrix{.title = title, .heads = items_of(rows).size(), .values = {}};
+  for (const Value& row : items_of(rows)) {
+    if (items_of(row).size() != matrix.heads) return {};
+    for (const Value& value : items_of(row)) matrix.values.push_back(number_of(value));
   }
   return matrix;
 }

@@ -29,7 +29,7 @@ struct HeadMatrix {
 };
 
 /// The matrix of a JSON array of rows; no heads where it is none.
-HeadMatrix head_matrix(const std::string& title, const Json& rows);
+HeadMatrix head_matrix(const std::string& title, const Value& rows);
 
 /// The pairs of heads with the smallest and the largest finite value off the diagonal.
 struct Extremes {

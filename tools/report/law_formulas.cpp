@@ -69,7 +69,7 @@ std::string law_formula(const std::string& family, const std::string& law) {
   return found == formulas().end() ? "" : found->second;
 }
 
-std::string law_html(const std::string& family, const std::vector<const Json*>& laws) {
+std::string law_html(const std::string& family, const std::vector<const Value*>& laws) {
   const std::string name = text_of(member(*laws.front(), "law"));
   const std::string formula = law_formula(family, name);
   std::string text = element("strong", escaped(name)) + ": ";
@@ -77,20 +77,18 @@ std::string law_html(const std::string& family, const std::vector<const Json*>& 
   return text + parameters_html(laws);
 }
 
-std::string parameters_html(const std::vector<const Json*>& laws) {
+std::string parameters_html(const std::vector<const Value*>& laws) {
   // Values of every parameter, in the order of the laws.
   std::vector<std::pair<std::string, std::vector<std::string>>> parameters;
-  for (const Json* law : laws) {
-    if (!law->is_object()) continue;
-    for (const auto& [key, value] : law->items()) {
-      if (key == "law") continue;
-      auto parameter = std::ranges::find(parameters, key,
+  for (const Value* law : laws) {
+    for (const auto& [name, location, value] : members_of(*law)) {
+      if (name == "law") continue;
+      auto parameter = std::ranges::find(parameters, name,
                                          &std::pair<std::string, std::vector<std::string>>::first);
       if (parameter == parameters.end()) {
-        parameter = parameters.insert(parameter, {key, std::vector<std::string>()});
+        parameter = parameters.insert(parameter, {name, std::vector<std::string>()});
       }
-      const std::string words =
-          shortened(value.is_string() ? text_of(value) : value.dump(), longest_parameter);
+      const std::string words = shortened(words_of(value), longest_parameter);
       std::vector<std::string>& values = parameter->second;
       if (std::ranges::find(values, words) == values.end()) values.push_back(words);
     }

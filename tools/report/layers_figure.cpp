@@ -20,21 +20,21 @@ constexpr double panel_height = 190;
 struct DepthSeries {
   std::string name;
   std::size_t color = 0;
-  const Json* condition = nullptr;
+  const Value* condition = nullptr;
 
-  const Json& layers() const { return member(*condition, "layers"); }
+  const Value::Array& layers() const { return items_of(member(*condition, "layers")); }
   Estimate at(std::size_t layer, const char* metric) const {
     return estimate_of(member(layers()[layer], metric));
   }
   double computed(std::size_t layer, const char* metric) const {
-    const Json& closed = member(member(*condition, "theory"), "layers");
-    if (!closed.is_array() || layer >= closed.size()) return std::nan("");
+    const Value::Array& closed = items_of(member(member(*condition, "theory"), "layers"));
+    if (layer >= closed.size()) return std::nan("");
     return estimate_of(member(closed[layer], metric)).value;
   }
   /// Where the log residual of plain float64 stops; NaN where it never gets there.
   double floor() const {
     if (layers().empty()) return std::nan("");
-    const Json& n = member(*condition, "n");
+    const Value& n = member(*condition, "n");
     const std::size_t last = layers().size() - 1;
     const double size =
         at(last, "residual_squared").value + number_of(n) * at(last, "mean_squared").value;
@@ -161,12 +161,11 @@ std::string finding(const std::vector<DepthSeries>& all, const char* metric, con
 }  // namespace
 
 std::vector<Picture> layers_figures(const Source& source) {
-  const Json& conditions = source.shown_conditions();
+  const Value::Array& conditions = source.shown_conditions();
   const Sweep sweep = sweep_of(conditions);
   std::vector<DepthSeries> all;
   for (const std::size_t c : spread(conditions.size(), max_series)) {
-    const Json& layers = member(conditions[c], "layers");
-    if (!layers.is_array() || layers.empty()) continue;
+    if (items_of(member(conditions[c], "layers")).empty()) continue;
     all.push_back(
         {.name = sweep.condition_text(c), .color = all.size(), .condition = &conditions[c]});
   }
@@ -176,7 +175,7 @@ std::vector<Picture> layers_figures(const Source& source) {
                                          std::to_string(conditions.size()) + " conditions."
                                    : "";
   const bool compared = std::ranges::any_of(all, [](const DepthSeries& one) {
-    return member(member(*one.condition, "theory"), "layers").is_array();
+    return member(member(*one.condition, "theory"), "layers").is<Value::Array>();
   });
   const std::string bands = std::string("Bands are ± 2 Monte Carlo standard errors.") +
                             (compared ? " Finely dotted: closed forms." : "");

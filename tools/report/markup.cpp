@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 
-#include <nlohmann/json.hpp>
+#include "engine/files/json_reader.h"
+#include "engine/files/json_syntax.h"
 
 namespace headlab::tools {
 namespace {
@@ -18,9 +19,7 @@ std::string valid_utf8(std::string_view text) {
   if (std::ranges::all_of(text, [](char c) { return static_cast<signed char>(c) >= 0; })) {
     return std::string(text);
   }
-  const std::string quoted =
-      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return nlohmann::json::parse(quoted).get<std::string>();
+  return as<std::string>(parse_json(json_string(text)).value());
 }
 
 std::string tag(const char* name, const Attributes& attributes) {

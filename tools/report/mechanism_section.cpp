@@ -21,37 +21,18 @@
 namespace headlab::tools {
 namespace {
 
-Value value_of(const Json& json) {
-  Value value;
-  if (json.is_boolean()) value.data = json.get<bool>();
-  if (json.is_number_integer()) value.data = json.get<std::int64_t>();
-  if (json.is_number_float()) value.data = json.get<double>();
-  if (json.is_string()) value.data = json.get<std::string>();
-  if (json.is_array()) {
-    Value::Array elements;
-    for (const Json& one : json) elements.push_back(value_of(one));
-    value.data = elements;
-  }
-  if (json.is_object()) {
-    Value::Members members;
-    for (const auto& [key, one] : json.items()) members.push_back({key, {}, value_of(one)});
-    value.data = members;
-  }
-  return value;
-}
-
-const Json& stages_of(const Json& condition) {
+const Value& stages_of(const Value& condition) {
   return member(member(member(condition, "parameters"), "heads"), "mechanism");
 }
 
 /// Names of the stages in force; all that are given where this program cannot read them.
-std::vector<std::string> in_force(const Json& condition) {
-  const Json& given = stages_of(condition);
-  if (!given.is_object()) return {};
+std::vector<std::string> in_force(const Value& condition) {
+  const Value& given = stages_of(condition);
+  if (!given.is<Value::Members>()) return {};
   try {
     MechanismStages stages;
-    read_stages(value_of(given), "heads.mechanism", stages);
-    const Json& parameters = member(condition, "parameters");
+    read_stages(given, "heads.mechanism", stages);
+    const Value& parameters = member(condition, "parameters");
     const double n = number_of(member(member(parameters, "data"), "n"));
     const double heads = number_of(member(member(parameters, "heads"), "count"));
     const double k = number_of(member(member(parameters, "heads"), "dim"));
@@ -63,7 +44,7 @@ std::vector<std::string> in_force(const Json& condition) {
     // Results of another version.
   }
   std::vector<std::string> names;
-  for (const auto& [name, parameters] : given.items()) names.push_back(name);
+  for (const Value::Entry& one : members_of(given)) names.push_back(one.key);
   return names;
 }
 
@@ -73,14 +54,12 @@ std::map<std::string, std::string> shorthands(const OptionalStages<Stages...>&) 
 }
 
 /// Parameters of a stage by name, however they were written.
-Json parameters_of(const std::string& stage, const Json& given) {
+Value parameters_of(const std::string& stage, const Value& given) {
   static const std::map<std::string, std::string> all = shorthands(MechanismStages());
-  if (given.is_object()) return given;
+  if (given.is<Value::Members>()) return given;
   const auto shorthand = all.find(stage);
-  Json parameters = Json::object();
-  parameters[shorthand == all.end() || shorthand->second.empty() ? "value" : shorthand->second] =
-      given;
-  return parameters;
+  const bool has_none = shorthand == all.end() || shorthand->second.empty();
+  return {Value::Members{{has_none ? "value" : shorthand->second, {}, given}}, {}};
 }
 
 bool is_of_seen_tokens(const std::string& stage) {
@@ -96,8 +75,8 @@ struct Definition {
   auto operator<=>(const Definition&) const = default;
 };
 
-Definition of_keep(const Json& parameters) {
-  const bool blocks = parameters.contains("block");
+Definition of_keep(const Value& parameters) {
+  const bool blocks = parameters.find("block") != nullptr;
   std::string words =
       blocks ? "A head keeps the blocks b of successive tokens, of those it sees, whose score is "
                "among the largest; the last block may be shorter. All ties are kept."
@@ -107,27 +86,27 @@ Definition of_keep(const Json& parameters) {
     formula = "b ⊂ S_h ⇔ s_{h b} ≥ s_{h, (top)}, s_{h b} = ";
     formula += text_of(member(parameters, "by")) == "pooled" ? "K_h(\"mean key of\" b)"
                                                              : "sum_{i ∈ b} w_{h i}";
-  } else if (parameters.contains("ratio")) {
+  } else if (parameters.find("ratio") != nullptr) {
     formula += "w_{h i} ≥ ratio max_{j ∈ A_h} w_{h j}";
-  } else if (parameters.contains("fraction")) {
+  } else if (parameters.find("fraction") != nullptr) {
     formula += "w_{h i} ≥ w_{h, (k)}, k = ⌈fraction |A_h|⌉";
   } else {
     formula += "w_{h i} ≥ w_{h, (top)}";
   }
-  if (!parameters.contains("ratio")) {
+  if (parameters.find("ratio") == nullptr) {
     words += std::string(" A number in brackets is a rank: (1) is the largest ") +
              (blocks ? "score." : "weight.");
   }
-  if (member(parameters, "union") == true) {
+  if (is_true(member(parameters, "union"))) {
     words += " Of what a head sees it keeps what any head keeps.";
     formula += ", S_h ← A_h ∩ (S_1 ∪ … ∪ S_H)";
   }
   return {"keep", words, formula};
 }
 
-Definition definition_of(const std::string& stage, const Json& parameters) {
+Definition definition_of(const std::string& stage, const Value& parameters) {
   if (stage == "transform") {
-    return parameters.contains("mix")
+    return parameters.find("mix") != nullptr
                ? Definition{stage, "Projections take up those of the other heads.",
                             "W_h ← W_h + mix sum_{l ≠ h} W_l"}
                : Definition{stage, "One matrix transforms what all heads project.",
@@ -138,7 +117,7 @@ Definition definition_of(const std::string& stage, const Json& parameters) {
             "W_{K, h} ← W_{K, h} A_h, W_{Q, h} ← W_{Q, h} B_h, rank A_h B_h^T = rank"};
   }
   if (stage == "merge") {
-    const std::string v = parameters.contains("gate") ? "gate" : "frac{1}{|g|}";
+    const std::string v = parameters.find("gate") != nullptr ? "gate" : "frac{1}{|g|}";
     return {stage,
             "Groups g of successive points, from the oldest on, become tokens; the last group may "
             "be smaller. From here on i counts tokens.",
@@ -159,14 +138,14 @@ Definition definition_of(const std::string& stage, const Json& parameters) {
 }
 
 /// Of window, skip and sinks together: the set of tokens that a head sees.
-Definition of_seen_tokens(const Json& parameters) {
+Definition of_seen_tokens(const Value& parameters) {
   std::vector<std::string> names;
-  for (const auto& [name, value] : parameters.items()) names.push_back(name);
-  const std::string end = parameters.contains("skip") ? "N - skip" : "N";
+  for (const Value::Entry& one : members_of(parameters)) names.push_back(one.key);
+  const std::string end = parameters.find("skip") != nullptr ? "N - skip" : "N";
   std::string formula = "i ∈ A_h ⇔ ";
-  if (parameters.contains("window")) formula += end + " - window < ";
+  if (parameters.find("window") != nullptr) formula += end + " - window < ";
   formula += "i ≤ " + end;
-  if (parameters.contains("sinks")) formula += " \"or\" i ≤ sinks";
+  if (parameters.find("sinks") != nullptr) formula += " \"or\" i ≤ sinks";
   return {listed(names), "A head sees some of the tokens i = 1, …, N, from the oldest on.",
           formula};
 }
@@ -174,10 +153,10 @@ Definition of_seen_tokens(const Json& parameters) {
 /// A stage as it is in some conditions.
 struct Variant {
   Definition definition;
-  std::vector<Json> parameters = {};
+  std::vector<Value> parameters = {};
 };
 
-void add(std::vector<Variant>& variants, const Definition& definition, const Json& parameters) {
+void add(std::vector<Variant>& variants, const Definition& definition, const Value& parameters) {
   const auto found = std::ranges::find(variants, definition, &Variant::definition);
   Variant& variant =
       found == variants.end() ? variants.emplace_back(Variant{.definition = definition}) : *found;
@@ -185,21 +164,23 @@ void add(std::vector<Variant>& variants, const Definition& definition, const Jso
 }
 
 /// Variants stage by stage, in the order in which stages apply.
-std::vector<Variant> variants_of(const std::vector<const Json*>& conditions) {
+std::vector<Variant> variants_of(const Value::Array& conditions) {
   std::vector<std::string> order = stage_names();
   std::map<std::string, std::vector<Variant>> of_stage;
-  for (const Json* condition : conditions) {
-    Json seen = Json::object();
-    for (const std::string& name : in_force(*condition)) {
-      const Json parameters = parameters_of(name, member(stages_of(*condition), name));
+  for (const Value& condition : conditions) {
+    Value::Members seen;
+    for (const std::string& name : in_force(condition)) {
+      const Value parameters = parameters_of(name, member(stages_of(condition), name));
       if (is_of_seen_tokens(name)) {
-        seen[name] = member(parameters, "tokens");
+        seen.push_back({name, {}, member(parameters, "tokens")});
         continue;
       }
       if (std::ranges::count(order, name) == 0) order.push_back(name);
       add(of_stage[name], definition_of(name, parameters), parameters);
     }
-    if (!seen.empty()) add(of_stage["window"], of_seen_tokens(seen), seen);
+    if (seen.empty()) continue;
+    const Value parameters{std::move(seen), {}};
+    add(of_stage["window"], of_seen_tokens(parameters), parameters);
   }
   std::vector<Variant> all;
   for (const std::string& name : order) {
@@ -211,10 +192,10 @@ std::vector<Variant> variants_of(const std::vector<const Json*>& conditions) {
 
 }  // namespace
 
-std::string ensemble_formula(const std::vector<const Json*>& conditions) {
+std::string ensemble_formula(const Value::Array& conditions) {
   bool any = false, seen = false, kept = false;
-  for (const Json* condition : conditions) {
-    for (const std::string& name : in_force(*condition)) {
+  for (const Value& condition : conditions) {
+    for (const std::string& name : in_force(condition)) {
       any = true;
       seen |= is_of_seen_tokens(name);
       kept |= name == "keep";
@@ -230,7 +211,7 @@ std::string ensemble_formula(const std::vector<const Json*>& conditions) {
          "} w_{h j}}, w_{h i} = K_h(X_i)";
 }
 
-std::string mechanism_html(const std::vector<const Json*>& conditions) {
+std::string mechanism_html(const Value::Array& conditions) {
   std::string items;
   for (const Variant& one : variants_of(conditions)) {
     const Definition& definition = one.definition;
@@ -238,8 +219,8 @@ std::string mechanism_html(const std::vector<const Json*>& conditions) {
         element("strong", escaped(definition.title)) + ": " + escaped(definition.words);
     if (one.parameters.size() < conditions.size()) text += " In some conditions.";
     if (!definition.formula.empty()) text += mathml(definition.formula, true);
-    std::vector<const Json*> parameters;
-    for (const Json& each : one.parameters) parameters.push_back(&each);
+    std::vector<const Value*> parameters;
+    for (const Value& each : one.parameters) parameters.push_back(&each);
     items += element("li", text + parameters_html(parameters));
   }
   return items.empty() ? "" : element("ol", items);

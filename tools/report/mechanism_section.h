@@ -11,10 +11,10 @@ namespace headlab::tools {
 
 /// The estimate of the ensemble, with `conditions` of a run: that of plain heads, or where stages
 /// are in force that of the tokens they leave. In the notation of mathml().
-std::string ensemble_formula(const std::vector<const Json*>& conditions);
+std::string ensemble_formula(const Value::Array& conditions);
 
 /// The stages in force in some condition as list items, in the order in which they apply; empty
 /// where there are none.
-std::string mechanism_html(const std::vector<const Json*>& conditions);
+std::string mechanism_html(const Value::Array& conditions);
 
 }  // namespace headlab::tools

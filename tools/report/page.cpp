@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "engine/files/json_writer.h"
 #include "tools/report/figure.h"
 #include "tools/report/markup.h"
 #include "tools/report/sections.h"
@@ -35,18 +36,17 @@ std::string figures_text(std::size_t first, std::size_t last) {
 /// What made the results, and the commands that make its figures again.
 std::string provenance_html(const Source& source, const std::vector<Picture>& figures,
                             std::size_t first) {
-  const Json& made_by = member(source.document, "headlab");
+  const Value& made_by = member(source.document, "headlab");
   Table table{.caption = "What made the results", .headings = {"what", "value"}, .rows = {}};
   for (const char* key : {"version", "git", "backend", "simd", "device", "seed"}) {
-    const Json& value = member(made_by, key);
-    if (value.is_null()) continue;
-    table.rows.push_back({key, value.is_string() ? text_of(value) : value.dump()});
+    const Value& value = member(made_by, key);
+    if (!value.is<Value::Null>()) table.rows.push_back({key, words_of(value)});
   }
   const std::string id = text_of(member(source.document, "results_id"));
   if (!id.empty()) table.rows.push_back({"results_id", id});
-  const Json& complete = member(source.document, "complete");
-  if (complete.is_boolean()) {
-    table.rows.push_back({"complete", complete.get<bool>() ? "yes" : "no: it ended early"});
+  const Value& complete = member(source.document, "complete");
+  if (complete.is<bool>()) {
+    table.rows.push_back({"complete", is_true(complete) ? "yes" : "no: it ended early"});
   }
   std::string text = table_element(table);
   std::string commands;
@@ -65,11 +65,11 @@ std::string provenance_html(const Source& source, const std::vector<Picture>& fi
   if (!commands.empty())
     text += element("p", "Commands that make the figures again:") + element("dl", commands) + "\n";
   if (!source.scenario_text.empty()) text += listing("The scenario file", source.scenario_text);
-  const Json& conditions = source.shown_conditions();
-  if (conditions.is_array() && !conditions.empty()) {
-    const Json& parameters = member(conditions.front(), "parameters");
+  const Value::Array& conditions = source.shown_conditions();
+  if (!conditions.empty()) {
+    const Value& parameters = member(conditions.front(), "parameters");
     text += listing(conditions.size() == 1 ? "All parameters" : "All parameters, first condition",
-                    parameters.dump(1));
+                    to_json(parameters, {.indent = 1}));
   }
   return text;
 }
@@ -85,14 +85,14 @@ std::string thinned_html(const Source& source) {
 
 /// Says that a run ended early, and how far it was.
 std::string unfinished_html(const Source& source) {
-  const Json& complete = member(source.document, "complete");
-  if (!complete.is_boolean() || complete.get<bool>()) return "";
+  const Value& complete = member(source.document, "complete");
+  if (!complete.is<bool>() || is_true(complete)) return "";
   std::string text = "These results are of work that ended early";
   double least = HUGE_VAL, wanted = 0;
-  for (const Json* condition : items_of(source.shown_conditions())) {
-    least = std::min(least, number_of(member(*condition, "replicates")));
+  for (const Value& condition : source.shown_conditions()) {
+    least = std::min(least, number_of(member(condition, "replicates")));
     wanted = std::max(
-        wanted, number_of(member(member(member(*condition, "parameters"), "run"), "replicates")));
+        wanted, number_of(member(member(member(condition, "parameters"), "run"), "replicates")));
   }
   if (least < wanted) {
     const auto count = [](double number) {

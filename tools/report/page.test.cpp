@@ -302,7 +302,8 @@ TEST(ReportPage, ThinsManyConditionsAndSaysSo) {
   const Source many = source_of_document(document_of(max_conditions + 7));
   EXPECT_EQ(many.conditions, max_conditions + 7);
   ASSERT_EQ(many.shown_conditions().size(), max_conditions);
-  EXPECT_EQ(many.shown_conditions().back()["parameters"]["data"]["n"], max_conditions + 7);
+  const Value& last = member(many.shown_conditions().back(), "parameters");
+  EXPECT_EQ(number_of(member(member(last, "data"), "n")), max_conditions + 7);
   const std::string page = report_page({many});
   EXPECT_TRUE(contains(page, "The report is of 4000 of 4007 conditions"));
   EXPECT_TRUE(contains(page, "Shows 60 of 4000 conditions"));
@@ -381,8 +382,8 @@ TEST(LawFormulas, AreThereForEveryLawOfData) {
 }
 
 TEST(LawFormulas, ShowTheSummaryOfALawWithoutOne) {
-  const Json law = Json::parse(R"({"law": "haar", "seed": 3})");
-  const Json other = Json::parse(R"({"law": "haar", "seed": 4})");
+  const Value law = parse_json(R"({"law": "haar", "seed": 3})").value();
+  const Value other = parse_json(R"({"law": "haar", "seed": 4})").value();
   const std::string text = law_html("subspaces", {&law, &other});
   EXPECT_TRUE(contains(text, "independent and uniformly distributed heads"));
   EXPECT_TRUE(contains(text, "seed = 3 or 4"));

@@ -14,15 +14,14 @@ namespace {
 
 /// The relative MCSE that the run was asked for, as a share of the MSE of a condition, and the
 /// largest one where an absolute one was given; NaN where none was.
-double target_of(const Json& document, std::size_t condition, double mse) {
+double target_of(const Value& document, std::size_t condition, double mse) {
   double share = std::numeric_limits<double>::quiet_NaN();
-  for (const Json* target : items_of(member(member(document, "until"), "targets"))) {
-    if (text_of(member(*target, "figure")) != "mse") continue;
-    const Json& of = member(*target, "condition");
-    if (of.is_number() && static_cast<std::size_t>(number_of(of)) != condition) continue;
-    const double limit = number_of(member(*target, "limit"));
-    const Json& relative = member(*target, "relative");
-    share = relative.is_boolean() && relative.get<bool>() ? limit / 100 : limit / std::abs(mse);
+  for (const Value& target : items_of(member(member(document, "until"), "targets"))) {
+    if (text_of(member(target, "figure")) != "mse") continue;
+    const Value& of = member(target, "condition");
+    if (of.number() && static_cast<std::size_t>(number_of(of)) != condition) continue;
+    const double limit = number_of(member(target, "limit"));
+    share = is_true(member(target, "relative")) ? limit / 100 : limit / std::abs(mse);
   }
   return share;
 }
@@ -98,7 +97,7 @@ Canvas draw_precision(const std::vector<PrecisionSeries>& all) {
 }  // namespace
 
 std::vector<Picture> precision_figures(const Source& source) {
-  const Json& conditions = source.shown_conditions();
+  const Value::Array& conditions = source.shown_conditions();
   // Numbers of conditions are those of the results, of which the document may hold some.
   if (conditions.size() != source.conditions) return {};
   const Sweep sweep = sweep_of(conditions);
@@ -130,9 +129,9 @@ std::vector<Picture> precision_figures(const Source& source) {
   const Point last = worst->points.back();
 
   std::string met;
-  const Json& target_met = member(source.document, "target_met");
-  if (target_met.is_boolean()) {
-    met = target_met.get<bool>() ? "Every target is met." : "Not every target is met.";
+  const Value& target_met = member(source.document, "target_met");
+  if (target_met.is<bool>()) {
+    met = is_true(target_met) ? "Every target is met." : "Not every target is met.";
   }
 
   return {{.title = "Precision against the replicates",

@@ -26,7 +26,7 @@ constexpr std::size_t max_document_bytes = std::size_t{1} << 33;
 constexpr const char* own_names[] = {"summary.json", "verdicts.json", "map.json"};
 
 /// The argument of --against that subtracts what the document says; empty where it says nothing.
-std::string against_argument(const Json& document) {
+std::string against_argument(const Value& document) {
   const std::string subtracted = text_of(member(document, "difference_to"));
   constexpr std::string_view numbered = "condition ";  // "condition #4"
   if (subtracted.starts_with(numbered)) return subtracted.substr(numbered.size());
@@ -37,7 +37,7 @@ std::string against_argument(const Json& document) {
 
 /// \param sets  the --set arguments, a line each
 std::string run_command(const std::string& scenario, const std::string& sets,
-                        const Json& document) {
+                        const Value& document) {
   std::string command = "headlab run " + shell_word(scenario);
   std::istringstream lines(sets);
   for (std::string set; std::getline(lines, set);) command += " --set " + shell_word(set);
@@ -45,9 +45,9 @@ std::string run_command(const std::string& scenario, const std::string& sets,
   if (!backend.empty()) command += " --backend " + backend;
   const std::string until = text_of(member(member(document, "until"), "text"));
   if (!until.empty()) command += " --until " + shell_word(until);
-  const Json& conditions = member(document, "conditions");
-  if (std::ranges::any_of(items_of(conditions), [](const Json* condition) {
-        return member(*condition, "theory").is_object();
+  const Value& conditions = member(document, "conditions");
+  if (std::ranges::any_of(items_of(conditions), [](const Value& condition) {
+        return member(condition, "theory").is<Value::Members>();
       })) {
     command += " --compare";
   }

@@ -22,13 +22,13 @@ struct RegimeStyle {
 };
 
 /// What is seen in all cells, in the order of the map's page of the documentation.
-std::vector<RegimeStyle> regime_styles(const std::vector<const Json*>& cells) {
+std::vector<RegimeStyle> regime_styles(const Value::Array& cells) {
   std::vector<std::string> words = {
       "rises",          "rises, log or power",  "rises, log",     "rises, power",
       "full dimension", "one dimension a head", "no growth seen", "falls"};
   std::set<std::string> seen;
-  for (const Json* cell : cells) {
-    const std::string word = text_of(member(*cell, "words"));
+  for (const Value& cell : cells) {
+    const std::string word = text_of(member(cell, "words"));
     seen.insert(word);
     if (std::ranges::find(words, word) == words.end()) words.push_back(word);
   }
@@ -39,30 +39,28 @@ std::vector<RegimeStyle> regime_styles(const std::vector<const Json*>& cells) {
   return styles;
 }
 
-/// A value of a setting, which is TOML, as JSON.
-Json setting_value(const std::string& toml) {
+/// A value of a setting, which is TOML.
+Value setting_value(const std::string& toml) {
   try {
-    return Json::parse(to_json(parse_value(toml, "setting", {})), nullptr, false);
+    return parse_value(toml, "setting", {});
   } catch (const InvalidInput&) {
-    return toml;
+    return {toml, {}};
   }
 }
 
 /// Short texts of the values of every swept key that has several.
 using SettingTexts = std::map<std::string, std::map<std::string, std::string>>;
-SettingTexts setting_texts(const std::vector<const Json*>& cells) {
-  std::map<std::string, std::map<std::string, Json>> values;
-  for (const Json* cell : cells) {
-    const Json& setting = member(*cell, "setting");
-    if (!setting.is_object()) continue;
-    for (const auto& [key, value] : setting.items()) {
+SettingTexts setting_texts(const Value::Array& cells) {
+  std::map<std::string, std::map<std::string, Value>> values;
+  for (const Value& cell : cells) {
+    for (const auto& [key, location, value] : members_of(member(cell, "setting"))) {
       values[key].emplace(text_of(value), setting_value(text_of(value)));
     }
   }
   SettingTexts texts;
   for (const auto& [key, of_key] : values) {
     if (of_key.size() < 2) continue;
-    std::vector<const Json*> all;
+    std::vector<const Value*> all;
     for (const auto& [toml, value] : of_key) all.push_back(&value);
     const std::vector<std::string> words = level_texts(all);
     std::size_t i = 0;
@@ -72,10 +70,9 @@ SettingTexts setting_texts(const std::vector<const Json*>& cells) {
 }
 
 /// The setting without what all cells have in common.
-std::string setting_label(const Json& setting, const SettingTexts& texts) {
+std::string setting_label(const Value& setting, const SettingTexts& texts) {
   std::string text;
-  if (!setting.is_object()) return text;
-  for (const auto& [key, value] : setting.items()) {
+  for (const auto& [key, location, value] : members_of(setting)) {
     const auto of_key = texts.find(key);
     if (of_key == texts.end()) continue;
     const std::string& words = of_key->second.at(text_of(value));
@@ -89,7 +86,7 @@ std::string setting_label(const Json& setting, const SettingTexts& texts) {
 
 struct RegimeGrid {
   std::vector<std::string> rows, columns;
-  std::map<std::pair<std::size_t, std::size_t>, const Json*> cells;
+  std::map<std::pair<std::size_t, std::size_t>, const Value*> cells;
 };
 
 std::size_t number_in(std::vector<std::string>& names, const std::string& name) {
@@ -99,15 +96,15 @@ std::size_t number_in(std::vector<std::string>& names, const std::string& name) 
   return names.size() - 1;
 }
 
-RegimeGrid grid_of(const std::vector<const Json*>& cells) {
+RegimeGrid grid_of(const Value::Array& cells) {
   const SettingTexts texts = setting_texts(cells);
   RegimeGrid grid;
-  for (const Json* cell : cells) {
-    const std::size_t row = number_in(grid.rows, setting_label(member(*cell, "setting"), texts));
+  for (const Value& cell : cells) {
+    const std::size_t row = number_in(grid.rows, setting_label(member(cell, "setting"), texts));
     const std::size_t column =
-        number_in(grid.columns, text_of(member(*cell, "rule")) + ", D " +
-                                    axis_number(number_of(member(*cell, "budget"))));
-    grid.cells[{row, column}] = cell;
+        number_in(grid.columns, text_of(member(cell, "rule")) + ", D " +
+                                    axis_number(number_of(member(cell, "budget"))));
+    grid.cells[{row, column}] = &cell;
   }
   return grid;
 }
@@ -149,14 +146,13 @@ Canvas draw_grid(const RegimeGrid& grid, const std::vector<RegimeStyle>& styles,
   return canvas;
 }
 
-std::string exponent_text(const Json& cell) {
-  for (const Json* law : items_of(member(cell, "laws"))) {
-    if (text_of(member(*law, "law")) != "power") continue;
-    const std::vector<const Json*> interval = items_of(member(*law, "interval"));
+std::string exponent_text(const Value& cell) {
+  for (const Value& law : items_of(member(cell, "laws"))) {
+    if (text_of(member(law, "law")) != "power") continue;
+    const Value::Array& interval = items_of(member(law, "interval"));
     if (interval.size() != 2) return "–";
-    return axis_number(number_of(member(*law, "slope"))) + " (" +
-           axis_number(number_of(*interval[0])) + " to " + axis_number(number_of(*interval[1])) +
-           ")";
+    return axis_number(number_of(member(law, "slope"))) + " (" +
+           axis_number(number_of(interval[0])) + " to " + axis_number(number_of(interval[1])) + ")";
   }
   return "–";
 }
@@ -164,7 +160,7 @@ std::string exponent_text(const Json& cell) {
 }  // namespace
 
 std::vector<Picture> regime_figures(const Source& source) {
-  const std::vector<const Json*> cells = items_of(member(source.document, "cells"));
+  const Value::Array& cells = items_of(member(source.document, "cells"));
   if (cells.empty()) return {};
   const std::vector<RegimeStyle> styles = regime_styles(cells);
   const RegimeGrid grid = grid_of(cells);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "engine/files/json_writer.h"
 #include "tools/cli/figure_text.h"
 #include "tools/report/depth_sections.h"
 #include "tools/report/figure.h"
@@ -26,19 +27,20 @@ std::string paragraph(const std::string& text) {
   return element("p", escaped(text)) + "\n";
 }
 
-const Json& parameter(const Json& condition, std::initializer_list<const char*> path) {
-  const Json* at = &member(condition, "parameters");
+const Value& parameter(const Value& condition, std::initializer_list<const char*> path) {
+  const Value* at = &member(condition, "parameters");
   for (const char* key : path) at = &member(*at, key);
   return *at;
 }
 
 /// The different values of a parameter, in the order of the conditions.
-std::vector<const Json*> values_of(const Source& source, std::initializer_list<const char*> path) {
-  std::vector<const Json*> values;
+std::vector<const Value*> values_of(const Source& source, std::initializer_list<const char*> path) {
+  std::vector<const Value*> values;
   std::set<std::string> seen;
-  for (const Json* condition : items_of(source.shown_conditions())) {
-    const Json& value = parameter(*condition, path);
-    if (!value.is_null() && seen.insert(value.dump()).second) values.push_back(&value);
+  for (const Value& condition : source.shown_conditions()) {
+    const Value& value = parameter(condition, path);
+    if (value.is<Value::Null>() || !seen.insert(to_json(value)).second) continue;
+    values.push_back(&value);
   }
   return values;
 }
@@ -46,8 +48,8 @@ std::vector<const Json*> values_of(const Source& source, std::initializer_list<c
 std::string laws_html(const Source& source, const char* family,
                       std::initializer_list<const char*> path) {
   // A law whose parameters vary is shown once.
-  std::vector<std::vector<const Json*>> laws;
-  for (const Json* value : values_of(source, path)) {
+  std::vector<std::vector<const Value*>> laws;
+  for (const Value* value : values_of(source, path)) {
     const auto same = std::ranges::find_if(laws, [&](const auto& law) {
       return member(*law.front(), "law") == member(*value, "law");
     });
@@ -62,11 +64,10 @@ std::string laws_html(const Source& source, const char* family,
 }
 
 std::string numbers_html(const Source& source, std::initializer_list<const char*> path) {
-  const std::vector<const Json*> values = values_of(source, path);
+  const std::vector<const Value*> values = values_of(source, path);
   std::string text;
   for (std::size_t i = 0; i < std::min(values.size(), max_values); ++i) {
-    text +=
-        (i == 0 ? "" : ", ") + (values[i]->is_string() ? text_of(*values[i]) : values[i]->dump());
+    text += (i == 0 ? "" : ", ") + words_of(*values[i]);
   }
   if (values.size() > max_values) text += ", … (" + std::to_string(values.size()) + " values)";
   return escaped(text);
@@ -91,14 +92,14 @@ std::string swept_html(const Source& source) {
 // A run, or closed forms.
 
 /// What standard errors cover.
-std::string errors_text(const Json& conditions) {
+std::string errors_text(const Value::Array& conditions) {
   const std::string text =
       "Every figure has its Monte Carlo standard error (MCSE), a jackknife over groups of training "
       "sets: what is uncertain because their number is finite";
   std::string redrawn;  // "heads and queries"
   std::size_t with = 0;
-  for (const Json* condition : items_of(conditions)) {
-    const std::string drawn = text_of(member(*condition, "redraw"));
+  for (const Value& condition : conditions) {
+    const std::string drawn = text_of(member(condition, "redraw"));
     if (drawn.empty()) continue;
     redrawn = drawn;
     ++with;
@@ -110,9 +111,9 @@ std::string errors_text(const Json& conditions) {
 }
 
 std::vector<Section> run_sections(const Source& source) {
-  const Json none;
-  const Json& conditions = source.shown_conditions();
-  const Json& first = conditions.empty() ? none : conditions.front();
+  const Value none;
+  const Value::Array& conditions = source.shown_conditions();
+  const Value& first = conditions.empty() ? none : conditions.front();
   const std::string aims = text_of(parameter(first, {"scenario", "aims"}));
   DefinitionList mechanisms;
   mechanisms.add("training set", mathml("Y_i = m(X_i) + e_i, i = 1, …, n, E[e_i | X_i] = 0"));
@@ -138,18 +139,18 @@ std::vector<Section> run_sections(const Source& source) {
       "queries.");
 
   DefinitionList methods;
-  methods.add("ensemble", mathml(ensemble_formula(items_of(conditions)), true));
+  methods.add("ensemble", mathml(ensemble_formula(conditions), true));
   methods.add("number of heads H", numbers_html(source, {"heads", "count"}));
   methods.add("dimension of a head d_k", numbers_html(source, {"heads", "dim"}));
   methods.add("subspaces", laws_html(source, "subspaces", {"heads", "subspaces"}));
   methods.add("kernel", laws_html(source, "kernel", {"heads", "kernel"}));
-  methods.add("stages of a head, in order", mechanism_html(items_of(conditions)));
+  methods.add("stages of a head, in order", mechanism_html(conditions));
   methods.add("head weights", laws_html(source, "weights", {"heads", "weights"}));
   if (source.kind == SourceKind::run) {
     methods.add("estimator", numbers_html(source, {"run", "estimator"}));
     double least = HUGE_VAL, most = 0;
-    for (const Json* condition : items_of(conditions)) {
-      const double replicates = number_of(member(*condition, "replicates"));
+    for (const Value& condition : conditions) {
+      const double replicates = number_of(member(condition, "replicates"));
       least = std::min(least, replicates);
       most = std::max(most, replicates);
     }
@@ -174,12 +175,11 @@ std::string compared_html(const Source& source) {
   double largest = 0;
   std::size_t count = 0;
   std::string where;
-  const Json& conditions = source.shown_conditions();
+  const Value::Array& conditions = source.shown_conditions();
   const Sweep sweep = sweep_of(conditions);
   for (std::size_t c = 0; c < conditions.size(); ++c) {
-    const Json& all = member(member(conditions[c], "theory"), "z");
-    if (!all.is_object()) continue;
-    for (const auto& [name, z] : all.items()) {
+    for (const auto& [name, location, z] :
+         members_of(member(member(conditions[c], "theory"), "z"))) {
       if (!std::isfinite(number_of(z))) continue;
       ++count;
       if (std::abs(number_of(z)) <= largest) continue;
@@ -196,11 +196,11 @@ std::string compared_html(const Source& source) {
 // Verdicts.
 
 std::vector<Section> verdict_sections(const Source& source) {
-  const Json& document = source.document;
+  const Value& document = source.document;
   std::set<std::string> claims, scenarios;
-  for (const Json* verdict : items_of(member(document, "claims"))) {
-    claims.insert(text_of(member(*verdict, "claim")));
-    scenarios.insert(text_of(member(*verdict, "scenario")));
+  for (const Value& verdict : items_of(member(document, "claims"))) {
+    claims.insert(text_of(member(verdict, "claim")));
+    scenarios.insert(text_of(member(verdict, "scenario")));
   }
   std::string names, files;
   for (const std::string& claim : claims) names += (names.empty() ? "" : ", ") + claim;
@@ -236,28 +236,28 @@ std::vector<Section> verdict_sections(const Source& source) {
 
 std::string verdict_list_html(const Source& source) {
   std::string text;
-  for (const Json* verdict : items_of(member(source.document, "claims"))) {
-    const std::string setting = setting_text(*verdict);
+  for (const Value& verdict : items_of(member(source.document, "claims"))) {
+    const std::string setting = setting_text(verdict);
     std::string body = element(
         "summary",
-        escaped(text_of(member(*verdict, "claim")) + ", " + reading_text(*verdict) +
-                (setting.empty() ? "" : " (" + setting + ")") + ": " + outcome_text(*verdict)));
+        escaped(text_of(member(verdict, "claim")) + ", " + reading_text(verdict) +
+                (setting.empty() ? "" : " (" + setting + ")") + ": " + outcome_text(verdict)));
     DefinitionList list;
     const auto add = [&](const char* name, const std::string& words) {
       list.add(name, escaped(words));
     };
-    add("claimed", text_of(member(*verdict, "statement")));
-    add("whose claim", text_of(member(*verdict, "origin")));
-    add("assumes", text_of(member(*verdict, "assumptions")));
-    add("would be refuted by", text_of(member(*verdict, "refuted_by")));
-    add("effect", effect_text(*verdict) + " where " + allowed_text(*verdict) + " is allowed, of " +
-                      text_of(member(member(*verdict, "effect"), "of")));
-    const double needed = number_of(member(*verdict, "replicates_needed"));
+    add("claimed", text_of(member(verdict, "statement")));
+    add("whose claim", text_of(member(verdict, "origin")));
+    add("assumes", text_of(member(verdict, "assumptions")));
+    add("would be refuted by", text_of(member(verdict, "refuted_by")));
+    add("effect", effect_text(verdict) + " where " + allowed_text(verdict) + " is allowed, of " +
+                      text_of(member(member(verdict, "effect"), "of")));
+    const double needed = number_of(member(verdict, "replicates_needed"));
     if (std::isfinite(needed)) add("replicates that would decide", "about " + axis_number(needed));
-    add("open because of", text_of(member(*verdict, "open")));
-    add("counterexample", counterexample_text(*verdict));
-    add("seen as well", text_of(member(*verdict, "note")));
-    const std::string replay = text_of(member(*verdict, "replay"));
+    add("open because of", text_of(member(verdict, "open")));
+    add("counterexample", counterexample_text(verdict));
+    add("seen as well", text_of(member(verdict, "note")));
+    const std::string replay = text_of(member(verdict, "replay"));
     if (!replay.empty()) list.add("command that shows it", element("code", escaped(replay)));
     text += element("details", body + list.html()) + "\n";
   }
@@ -267,9 +267,9 @@ std::string verdict_list_html(const Source& source) {
 // Allocations, maps, heads.
 
 std::vector<Section> allocation_sections(const Source& source) {
-  const Json& document = source.document;
-  const Json& studies = member(document, "studies");
-  const Json& study = studies.is_array() && !studies.empty() ? studies.front() : document;
+  const Value& document = source.document;
+  const Value::Array& studies = items_of(member(document, "studies"));
+  const Value& study = studies.empty() ? document : studies.front();
   const std::string rule = text_of(member(study, "rule"));
   std::string from = text_of(member(document, "source"));
   return {
@@ -295,8 +295,8 @@ std::vector<Section> allocation_sections(const Source& source) {
 
 std::vector<Section> map_sections(const Source& source) {
   std::string sizes;
-  for (const Json* n : items_of(member(source.document, "n"))) {
-    sizes += (sizes.empty() ? "" : ", ") + axis_number(number_of(*n));
+  for (const Value& n : items_of(member(source.document, "n"))) {
+    sizes += (sizes.empty() ? "" : ", ") + axis_number(number_of(n));
   }
   return {
       {"Aims", paragraph("To find where the best dimension of a head grows with n.")},
@@ -313,7 +313,7 @@ std::vector<Section> map_sections(const Source& source) {
 }
 
 std::vector<Section> head_sections(const Source& source) {
-  const Json& document = source.document;
+  const Value& document = source.document;
   return {{"Aims", paragraph("To compare the diversity of the heads of a model with that of random "
                              "heads of the same shape.")},
           {"Data-generating mechanisms",
@@ -337,8 +337,8 @@ std::vector<Section> head_sections(const Source& source) {
 
 std::string source_title(const Source& source) {
   if (source.kind == SourceKind::run || source.kind == SourceKind::theory) {
-    for (const Json* condition : items_of(source.shown_conditions())) {
-      const std::string name = text_of(parameter(*condition, {"scenario", "name"}));
+    for (const Value& condition : source.shown_conditions()) {
+      const std::string name = text_of(parameter(condition, {"scenario", "name"}));
       if (!name.empty()) return shortened(name, longest_title);
     }
     return "Simulation";

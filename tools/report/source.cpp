@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <utility>
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
@@ -15,83 +15,65 @@ namespace {
 
 constexpr std::size_t max_precision_curves = 5;
 
-/// Counts the conditions of a summary without keeping them.
-std::size_t count_conditions(const std::string& text) {
-  std::size_t count = 0;
-  bool inside = false;
-  const auto keep = [&](int depth, Json::parse_event_t event, const Json& parsed) {
-    if (depth == 1 && event == Json::parse_event_t::key) inside = parsed == "conditions";
-    if (inside && depth == 2 && event == Json::parse_event_t::object_start) ++count;
-    return depth < 2;
-  };
-  const Json without_them = Json::parse(text, keep, false);
-  if (without_them.is_discarded()) return 0;
-  return count;
+/// The members of a document in their order, and of its conditions those for which keep(number) is
+/// true.
+template <class Keep>
+std::optional<Value> parse_document(const std::string& text, const Keep& keep) {
+  return parse_json(text, MemberOrder::of_file, [&](std::string_view key, std::size_t item) {
+    return key != "conditions" || keep(item);
+  });
 }
 
-/// Parses a document in which only the conditions of `kept` stay.
-Json parse_thinned(const std::string& text, const std::vector<std::size_t>& kept) {
-  std::size_t number = 0, next = 0;
-  bool inside = false;
-  return Json::parse(
-      text,
-      [&](int depth, Json::parse_event_t event, const Json& parsed) {
-        if (depth == 1 && event == Json::parse_event_t::key) inside = parsed == "conditions";
-        if (!inside || depth != 2 || event != Json::parse_event_t::object_end) return true;
-        const bool keep = next < kept.size() && kept[next] == number++;
-        if (keep) ++next;
-        return keep;
-      },
-      false);
-}
-
-std::optional<SourceKind> kind_of(const Json& document) {
-  if (!document.is_object() || !member(document, "headlab").is_object()) return std::nullopt;
+std::optional<SourceKind> kind_of(const Value& document) {
+  const auto has = [&](const char* key) { return document.find(key) != nullptr; };
+  if (!member(document, "headlab").is<Value::Members>()) return std::nullopt;
   // A data set is no result: its manifest alone has a version of the format.
-  if (document.contains("format_version")) return std::nullopt;
-  if (document.contains("conditions")) {
-    return document.contains("results_id") && member(document, "results_id").is_null()
-               ? SourceKind::theory
-               : SourceKind::run;
+  if (has("format_version")) return std::nullopt;
+  if (has("conditions")) {
+    const Value* id = document.find("results_id");
+    return id != nullptr && id->is<Value::Null>() ? SourceKind::theory : SourceKind::run;
   }
-  if (document.contains("claims")) return SourceKind::verdicts;
-  if (document.contains("cells")) return SourceKind::map;
+  if (has("claims")) return SourceKind::verdicts;
+  if (has("cells")) return SourceKind::map;
   // Losses of compressed heads have layers too, and no figures.
-  if (document.contains("layers") && document.contains("random_sets")) return SourceKind::heads;
-  if (document.contains("allocations") || document.contains("studies")) {
-    return SourceKind::allocation;
-  }
+  if (has("layers") && has("random_sets")) return SourceKind::heads;
+  if (has("allocations") || has("studies")) return SourceKind::allocation;
   return std::nullopt;
 }
 
 }  // namespace
 
-const Json& Source::shown_conditions() const {
-  return member(document, "conditions");
+const Value::Array& Source::shown_conditions() const {
+  return items_of(member(document, "conditions"));
 }
 
 std::optional<Source> read_document(const std::string& text, const std::string& file) {
   Source source{.document = {}};
   // Only a text this long can have so many conditions.
   constexpr std::size_t min_bytes = 500;
-  const bool readable = !is_nested_too_deeply(text);
-  const bool long_enough = readable && text.size() > max_conditions * min_bytes;
-  const std::size_t count = long_enough ? count_conditions(text) : 0;
-  if (readable) {
-    source.document = count > max_conditions ? parse_thinned(text, spread(count, max_conditions))
-                                             : Json::parse(text, nullptr, false);
+  std::size_t count = 0;
+  if (text.size() > max_conditions * min_bytes) {
+    parse_document(text, [&](std::size_t number) {
+      count = number + 1;
+      return false;
+    });
   }
-  if (!readable || source.document.is_discarded()) {
+  const std::vector<std::size_t> kept = spread(count, max_conditions);
+  std::optional<Value> document = parse_document(text, [&](std::size_t number) {
+    return count <= max_conditions || std::ranges::binary_search(kept, number);
+  });
+  if (!document) {
     throw InvalidInput(
         file +
         ": is not JSON, or is damaged - give a folder of --out or a file of --json, or make "
         "it again");
   }
+  source.document = std::move(*document);
   const std::optional<SourceKind> kind = kind_of(source.document);
   if (!kind) return std::nullopt;
   source.kind = *kind;
   const bool of_conditions = *kind == SourceKind::run || *kind == SourceKind::theory;
-  if (of_conditions && !source.shown_conditions().is_array()) {
+  if (of_conditions && !member(source.document, "conditions").is<Value::Array>()) {
     throw InvalidInput(file + ": its conditions are no list - make it again");
   }
   source.conditions = std::max(count, source.shown_conditions().size());
@@ -119,31 +101,9 @@ std::vector<std::size_t> precision_conditions(std::size_t count) {
   return spread(count, max_precision_curves);
 }
 
-const Json& member(const Json& object, std::string_view key) {
-  static const Json none;
-  if (!object.is_object()) return none;
-  const auto found = object.find(std::string(key));
-  return found == object.end() ? none : *found;
-}
-
-double number_of(const Json& json) {
-  return json.is_number() ? json.get<double>() : std::numeric_limits<double>::quiet_NaN();
-}
-
-std::string text_of(const Json& json) {
-  return json.is_string() ? json.get<std::string>() : "";
-}
-
-Estimate estimate_of(const Json& json) {
-  if (json.is_number()) return {.value = number_of(json)};
+Estimate estimate_of(const Value& json) {
+  if (json.number()) return {.value = number_of(json)};
   return {.value = number_of(member(json, "value")), .mcse = number_of(member(json, "mcse"))};
-}
-
-std::vector<const Json*> items_of(const Json& json) {
-  std::vector<const Json*> items;
-  if (!json.is_array()) return items;
-  for (const Json& item : json) items.push_back(&item);
-  return items;
 }
 
 }  // namespace headlab::tools

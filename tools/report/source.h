@@ -5,17 +5,13 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "engine/files/json_reader.h"
 #include "engine/moments/jackknife.h"
 #include "engine/moments/mse_by_replicates.h"
 
 namespace headlab::tools {
-
-using Json = nlohmann::ordered_json;
 
 enum class SourceKind { run, theory, verdicts, allocation, map, heads };
 
@@ -27,14 +23,14 @@ struct PrecisionCurve {
 
 struct Source {
   SourceKind kind = SourceKind::run;
-  Json document;
+  Value document;
   std::string command = {};        ///< makes the results again; empty where it is not known
   std::string scenario_text = {};  ///< empty where it is not known
   std::vector<PrecisionCurve> precision = {};
   std::size_t conditions = 0;  ///< of the results; the document may hold fewer
 
   /// The conditions of the document.
-  const Json& shown_conditions() const;
+  const Value::Array& shown_conditions() const;
 };
 
 /// Most conditions that a report takes in; more are thinned evenly, keeping first and last.
@@ -50,17 +46,7 @@ std::vector<std::size_t> spread(std::size_t count, std::size_t most);
 /// The conditions whose precision a report shows.
 std::vector<std::size_t> precision_conditions(std::size_t count);
 
-// Reading JSON that may lack anything.
-
-/// The member of an object, null where there is none.
-const Json& member(const Json& object, std::string_view key);
-/// A number, NaN for null and everything else.
-double number_of(const Json& json);
-/// A text, empty for everything else.
-std::string text_of(const Json& json);
 /// {"value", "mcse"}, or a number without standard error.
-Estimate estimate_of(const Json& json);
-/// The elements of an array, none for everything else.
-std::vector<const Json*> items_of(const Json& json);
+Estimate estimate_of(const Value& json);
 
 }  // namespace headlab::tools

@@ -22,7 +22,7 @@ struct Reading {
 struct ClaimRow {
   std::string claim;
   std::vector<Reading> readings = {};
-  std::vector<const Json*> refuted = {};
+  std::vector<const Value*> refuted = {};
   std::size_t unexpected = 0;
 };
 
@@ -30,19 +30,19 @@ bool holds(const std::string& outcome) {
   return outcome == "supported" || outcome == "identity";
 }
 
-std::vector<ClaimRow> claim_rows(const Json& document) {
+std::vector<ClaimRow> claim_rows(const Value& document) {
   std::vector<ClaimRow> rows;
-  for (const Json* verdict : items_of(member(document, "claims"))) {
-    const std::string claim = text_of(member(*verdict, "claim"));
+  for (const Value& verdict : items_of(member(document, "claims"))) {
+    const std::string claim = text_of(member(verdict, "claim"));
     auto row = std::ranges::find(rows, claim, &ClaimRow::claim);
     if (row == rows.end()) row = rows.insert(rows.end(), {claim});
-    const std::string outcome = text_of(member(*verdict, "verdict"));
-    const std::string expected = text_of(member(*verdict, "expected"));
-    if (outcome == "refuted") row->refuted.push_back(verdict);
+    const std::string outcome = text_of(member(verdict, "verdict"));
+    const std::string expected = text_of(member(verdict, "expected"));
+    if (outcome == "refuted") row->refuted.push_back(&verdict);
     if (!expected.empty() && expected != outcome) ++row->unexpected;
-    const Reading reading{text_of(member(*verdict, "form")),
-                          setting_text(*verdict),
-                          text_of(member(*verdict, "statement")),
+    const Reading reading{text_of(member(verdict, "form")),
+                          setting_text(verdict),
+                          text_of(member(verdict, "statement")),
                           outcome,
                           {}};
     auto same = std::ranges::find_if(row->readings, [&](const Reading& one) {
@@ -50,7 +50,7 @@ std::vector<ClaimRow> claim_rows(const Json& document) {
              one.statement == reading.statement && one.outcome == outcome;
     });
     if (same == row->readings.end()) same = row->readings.insert(row->readings.end(), reading);
-    const std::string index = text_of(member(*verdict, "index"));
+    const std::string index = text_of(member(verdict, "index"));
     if (!index.empty() && std::ranges::find(same->indices, index) == same->indices.end()) {
       same->indices.push_back(index);
     }
@@ -87,7 +87,7 @@ std::string counterexamples_html(const ClaimRow& row) {
     std::string form, setting, indices, text;
   };
   std::vector<Contradiction> all;
-  for (const Json* verdict : row.refuted) {
+  for (const Value* verdict : row.refuted) {
     const std::string counterexample = counterexample_text(*verdict);
     const std::string replay = text_of(member(*verdict, "replay"));
     const std::string index = text_of(member(*verdict, "index"));

@@ -8,26 +8,28 @@
 #include <set>
 
 #include "engine/files/document.h"
+#include "engine/files/json_writer.h"
 #include "tools/report/markup.h"
 
 namespace headlab::tools {
 namespace {
 
-using Column = std::vector<const Json*>;
+using Column = std::vector<const Value*>;
 
 bool all_equal(const Column& column) {
-  return std::ranges::all_of(column, [&](const Json* one) { return *one == *column.front(); });
+  return std::ranges::all_of(column, [&](const Value* one) { return *one == *column.front(); });
 }
 
 /// True for objects that have the same keys and do not choose between laws.
 bool can_be_compared_by_member(const Column& column) {
-  const Json& first = *column.front();
-  return std::ranges::all_of(column, [&](const Json* one) {
-    if (!one->is_object() || one->size() != first.size()) return false;
-    for (const auto& [key, value] : first.items()) {
-      if (!one->contains(key) || (key == "law" && (*one)["law"] != value)) return false;
-    }
-    return true;
+  const Value& first = *column.front();
+  return std::ranges::all_of(column, [&](const Value* one) {
+    if (!one->is<Value::Members>()) return false;
+    if (members_of(*one).size() != members_of(first).size()) return false;
+    return std::ranges::all_of(members_of(first), [&](const Value::Entry& of_first) {
+      const Value* same = one->find(of_first.key);
+      return same != nullptr && (of_first.key != "law" || *same == of_first.value);
+    });
   });
 }
 
@@ -42,31 +44,31 @@ void find_differences(const std::string& path, const Column& column, std::vector
     found.push_back({path, column});
     return;
   }
-  for (const auto& [key, value] : column.front()->items()) {
+  for (const auto& [key, location, value] : members_of(*column.front())) {
     Column inside;
-    for (const Json* one : column) inside.push_back(&(*one)[key]);
+    for (const Value* one : column) inside.push_back(&member(*one, key));
     find_differences(path.empty() ? key : path + "." + key, inside, found);
   }
 }
 
 /// The number that a value is, or that all elements of an array of numbers are.
-double number_of_value(const Json& value) {
-  if (value.is_number()) return number_of(value);
-  const bool one = value.is_array() && !value.empty() && value.front().is_number() &&
-                   std::ranges::all_of(value, [&](const Json& x) { return x == value.front(); });
-  return one ? number_of(value.front()) : std::numeric_limits<double>::quiet_NaN();
+double number_of_value(const Value& value) {
+  const Value::Array& items = items_of(value);
+  if (items.empty()) return number_of(value);
+  const bool one = std::ranges::all_of(items, [&](const Value& x) { return x == items.front(); });
+  return one ? number_of(items.front()) : std::numeric_limits<double>::quiet_NaN();
 }
 
 /// The numbers that values are; an array is none where another has more or fewer elements, which
 /// then say something too.
-std::vector<double> level_numbers(const std::vector<const Json*>& values) {
+std::vector<double> level_numbers(const std::vector<const Value*>& values) {
   std::set<std::size_t> sizes;
-  for (const Json* value : values) {
-    if (value->is_array()) sizes.insert(value->size());
+  for (const Value* value : values) {
+    if (value->is<Value::Array>()) sizes.insert(items_of(*value).size());
   }
   std::vector<double> numbers;
-  for (const Json* value : values) {
-    const bool varies = value->is_array() && sizes.size() > 1;
+  for (const Value* value : values) {
+    const bool varies = value->is<Value::Array>() && sizes.size() > 1;
     numbers.push_back(varies ? std::numeric_limits<double>::quiet_NaN() : number_of_value(*value));
   }
   return numbers;
@@ -75,17 +77,17 @@ std::vector<double> level_numbers(const std::vector<const Json*>& values) {
 constexpr std::size_t longest_part = 24;  ///< of a parameter in a label
 
 /// The law of a value, and what distinguishes it from the others of that law.
-std::string law_text(const Json& value, const std::vector<const Json*>& values) {
-  const Json& law = member(value, "law");
+std::string law_text(const Value& value, const std::vector<const Value*>& values) {
+  const Value& law = member(value, "law");
   std::string text = text_of(law);
-  for (const auto& [key, part] : value.items()) {
+  for (const auto& [key, location, part] : members_of(value)) {
     if (key == "law") continue;
     const bool differs =
-        std::ranges::any_of(values, [&, &name = key, &own = part](const Json* other) {
+        std::ranges::any_of(values, [&, &name = key, &own = part](const Value* other) {
           return member(*other, "law") == law && member(*other, name) != own;
         });
     if (!differs) continue;
-    text += (text.empty() ? "" : " ") + key + "=" + shortened(part.dump(), longest_part);
+    text += (text.empty() ? "" : " ") + key + "=" + shortened(to_json(part), longest_part);
   }
   return text;
 }
@@ -93,10 +95,10 @@ std::string law_text(const Json& value, const std::vector<const Json*>& values) 
 void add_key(const FoundKey& found, Sweep& sweep) {
   SweptKey key{.key = found.key, .along = {}, .levels = {}};
   std::map<std::string, std::size_t> numbers;
-  std::vector<const Json*> values;
+  std::vector<const Value*> values;
   std::vector<std::size_t> places;
-  for (const Json* value : found.column) {
-    const auto [at, is_new] = numbers.emplace(value->dump(), values.size());
+  for (const Value* value : found.column) {
+    const auto [at, is_new] = numbers.emplace(to_json(*value), values.size());
     if (is_new) values.push_back(value);
     places.push_back(at->second);
   }
@@ -158,15 +160,15 @@ std::string SweptKey::title() const {
   return text + (along.empty() ? "" : ")");
 }
 
-std::vector<std::string> level_texts(const std::vector<const Json*>& values) {
+std::vector<std::string> level_texts(const std::vector<const Value*>& values) {
   std::vector<std::string> texts;
   const std::vector<double> numbers = level_numbers(values);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const Json& value = *values[i];
-    texts.push_back(!std::isnan(numbers[i]) ? number_text(numbers[i])
-                    : value.is_string()     ? text_of(value)
-                    : value.is_object()     ? law_text(value, values)
-                                            : shortened(value.dump(), longest_part));
+    const Value& value = *values[i];
+    texts.push_back(!std::isnan(numbers[i])      ? number_text(numbers[i])
+                    : value.is<std::string>()    ? text_of(value)
+                    : value.is<Value::Members>() ? law_text(value, values)
+                                                 : shortened(to_json(value), longest_part));
   }
   // Long values that begin alike are told apart by their numbers.
   const std::vector<std::string> own = texts;
@@ -193,11 +195,11 @@ std::string Sweep::condition_text(std::size_t condition) const {
   return text;
 }
 
-Sweep sweep_of(const Json& conditions) {
+Sweep sweep_of(const Value::Array& conditions) {
   Sweep sweep;
   Column parameters;
-  for (const Json* condition : items_of(conditions)) {
-    parameters.push_back(&member(*condition, "parameters"));
+  for (const Value& condition : conditions) {
+    parameters.push_back(&member(condition, "parameters"));
   }
   sweep.places.resize(parameters.size());
   if (parameters.empty()) return sweep;

@@ -29,7 +29,7 @@ struct SweptKey {
 };
 
 /// Short texts that tell values apart: "0.5", "haar", "normal df=3".
-std::vector<std::string> level_texts(const std::vector<const Json*>& values);
+std::vector<std::string> level_texts(const std::vector<const Value*>& values);
 
 struct Sweep {
   std::vector<SweptKey> keys;
@@ -42,7 +42,7 @@ struct Sweep {
 };
 
 /// Finds the keys by which the parameters of conditions differ.
-Sweep sweep_of(const Json& conditions);
+Sweep sweep_of(const Value::Array& conditions);
 
 /// Conditions along one key, the others held fast.
 struct Panel {

@@ -6,14 +6,16 @@
 namespace headlab::tools {
 namespace {
 
-Json conditions_of(const std::vector<std::string>& parameters) {
-  Json all = Json::array();
-  for (const std::string& one : parameters) all.push_back({{"parameters", Json::parse(one)}});
+Value::Array conditions_of(const std::vector<std::string>& parameters) {
+  Value::Array all;
+  for (const std::string& one : parameters) {
+    all.push_back(parse_json("{\"parameters\": " + one + "}", MemberOrder::of_file).value());
+  }
   return all;
 }
 
 TEST(Sweep, FindsNothingWhereNothingDiffers) {
-  EXPECT_TRUE(sweep_of(Json()).keys.empty());
+  EXPECT_TRUE(sweep_of({}).keys.empty());
   EXPECT_TRUE(sweep_of(conditions_of({R"({"n": 1})"})).keys.empty());
   EXPECT_TRUE(sweep_of(conditions_of({R"({"n": 1})", R"({"n": 1})"})).keys.empty());
 }
@@ -40,9 +42,9 @@ TEST(Sweep, TellsLawsOfOneNameApartByWhatDiffers) {
                                               R"({"x": {"law": "a", "p": 2, "q": 5}, "y": 2})"}));
   ASSERT_EQ(sweep.keys.size(), 1u);  // y moves along
   EXPECT_EQ(sweep.keys[0].title(), "x.p (with y)");
-  const Json one = Json::parse(R"({"law": "a", "p": 1, "q": 5})");
-  const Json two = Json::parse(R"({"law": "a", "p": 2, "q": 5})");
-  const Json three = Json::parse(R"({"law": "b"})");
+  const Value one = parse_json(R"({"law": "a", "p": 1, "q": 5})").value();
+  const Value two = parse_json(R"({"law": "a", "p": 2, "q": 5})").value();
+  const Value three = parse_json(R"({"law": "b"})").value();
   EXPECT_EQ(level_texts({&one, &two, &three}), (std::vector<std::string>{"a p=1", "a p=2", "b"}));
 }
 

@@ -43,8 +43,8 @@ struct ForestRow {
   bool own_unit;
 };
 
-ForestRow forest_row(const Json& verdict) {
-  const Json& effect = member(verdict, "effect");
+ForestRow forest_row(const Value& verdict) {
+  const Value& effect = member(verdict, "effect");
   Estimate estimate = estimate_of(effect);
   const double margin = number_of(member(verdict, "margin"));
   const bool own_unit = !(margin > 0);
@@ -53,7 +53,7 @@ ForestRow forest_row(const Json& verdict) {
     estimate.mcse /= margin;
   }
   std::string setting = kernel_text(verdict);
-  if (!setting.empty() && member(verdict, "signal") == true) setting += ", signal";
+  if (!setting.empty() && is_true(member(verdict, "signal"))) setting += ", signal";
   return {.label = text_of(member(verdict, "claim")) + ": " + reading_text(verdict) +
                    (setting.empty() ? "" : " (" + setting + ")"),
           .style = &style_of(text_of(member(verdict, "verdict"))),
@@ -63,14 +63,14 @@ ForestRow forest_row(const Json& verdict) {
 }
 
 /// The scenario of each verdict by name where its row reads as another does, else nothing.
-std::vector<std::string> scenarios_that_tell_apart(const std::vector<const Json*>& verdicts) {
+std::vector<std::string> scenarios_that_tell_apart(const Value::Array& verdicts) {
   std::map<std::string, std::size_t> count;
-  const auto row_text = [](const Json& verdict) { return forest_row(verdict).label; };
-  for (const Json* verdict : verdicts) ++count[row_text(*verdict)];
+  const auto row_text = [](const Value& verdict) { return forest_row(verdict).label; };
+  for (const Value& verdict : verdicts) ++count[row_text(verdict)];
   std::vector<std::string> names;
-  for (const Json* verdict : verdicts) {
-    const std::filesystem::path file = text_of(member(*verdict, "scenario"));
-    names.push_back(count[row_text(*verdict)] > 1 ? file.stem().string() : "");
+  for (const Value& verdict : verdicts) {
+    const std::filesystem::path file = text_of(member(verdict, "scenario"));
+    names.push_back(count[row_text(verdict)] > 1 ? file.stem().string() : "");
   }
   return names;
 }
@@ -140,15 +140,15 @@ std::string counts_text(const std::vector<ForestRow>& rows) {
 
 std::vector<Picture> verdict_figures(const Source& source) {
   std::vector<ForestRow> rows;
-  std::vector<const Json*> verdicts = items_of(member(source.document, "claims"));
+  const Value::Array& verdicts = items_of(member(source.document, "claims"));
   std::vector<double> ends = {-1.5, 1.5};
   bool own_unit = false, one_sided = false;
   const std::vector<std::string> scenarios = scenarios_that_tell_apart(verdicts);
   for (std::size_t i = 0; i < verdicts.size(); ++i) {
-    rows.push_back(forest_row(*verdicts[i]));
+    rows.push_back(forest_row(verdicts[i]));
     if (!scenarios[i].empty()) {
-      rows.back().label = text_of(member(*verdicts[i], "claim")) + ": " +
-                          reading_text(*verdicts[i]) + " (" + scenarios[i] + ")";
+      rows.back().label = text_of(member(verdicts[i], "claim")) + ": " + reading_text(verdicts[i]) +
+                          " (" + scenarios[i] + ")";
     }
     const Estimate& effect = rows.back().effect;
     const double error = std::isfinite(effect.mcse) ? interval_errors * effect.mcse : 0;
@@ -170,7 +170,7 @@ std::vector<Picture> verdict_figures(const Source& source) {
                              "comparisons", "replicates"},
                 .rows = {}};
     for (std::size_t i = begin; i < end; ++i) {
-      const Json& verdict = *verdicts[i];
+      const Value& verdict = verdicts[i];
       table.rows.push_back(
           {text_of(member(verdict, "claim")), reading_text(verdict),
            setting_text(verdict) + (scenarios[i].empty() ? "" : " in " + scenarios[i]),

@@ -9,18 +9,18 @@
 namespace headlab::tools {
 
 /// "path, chordal"
-std::string reading_text(const Json& verdict);
+std::string reading_text(const Value& verdict);
 /// "softmax", "kernels vary"; empty where the verdict has none.
-std::string kernel_text(const Json& verdict);
+std::string kernel_text(const Value& verdict);
 /// "softmax, signal, window"; empty where the verdict has none of these.
-std::string setting_text(const Json& verdict);
+std::string setting_text(const Value& verdict);
 /// "0.0018 ± 0.0036", "–" where there is none.
-std::string effect_text(const Json& verdict);
+std::string effect_text(const Value& verdict);
 /// "± 0.05" or "≥ −0.05"
-std::string allowed_text(const Json& verdict);
+std::string allowed_text(const Value& verdict);
 /// "refuted (expected supported)"
-std::string outcome_text(const Json& verdict);
+std::string outcome_text(const Value& verdict);
 /// "counterexample: MSE .. against .., z 12.3"; empty where there is none.
-std::string counterexample_text(const Json& verdict);
+std::string counterexample_text(const Value& verdict);
 
 }  // namespace headlab::tools

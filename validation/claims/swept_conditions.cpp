@@ -14,30 +14,14 @@
 namespace headlab {
 namespace {
 
-std::optional<double> number_of(const Value& value) {
-  if (const auto* whole = std::get_if<std::int64_t>(&value.data)) {
-    return static_cast<double>(*whole);
-  }
-  if (const auto* real = std::get_if<double>(&value.data)) return *real;
-  return std::nullopt;
-}
-
-bool same_value(const Value& a, const Value& b) {
-  if (number_of(a) && number_of(b)) return number_of(a) == number_of(b);
-  const auto* one = std::get_if<Value::Array>(&a.data);
-  const auto* other = std::get_if<Value::Array>(&b.data);
-  if (one && other) return std::ranges::equal(*one, *other, same_value);
-  return to_toml(a) == to_toml(b);
-}
-
 /// True where `written` in a claim means the swept value: by value, or a law by its name. Values of
 /// a linspace differ from the decimal numbers of a claim by rounding.
 bool means(const Value& written, const Value& swept) {
-  const std::optional<double> a = number_of(written), b = number_of(swept);
+  const std::optional<double> a = written.number(), b = swept.number();
   if (a && b) return std::abs(*a - *b) <= 1e-12 * std::max(std::abs(*a), std::abs(*b));
   const auto* name = std::get_if<std::string>(&written.data);
   const std::string* law = law_of(swept);
-  return name && law ? *name == *law : same_value(written, swept);
+  return name && law ? *name == *law : written == swept;
 }
 
 std::string short_text(const Value& value) {
@@ -56,7 +40,7 @@ std::string short_text(const SweptValues& values) {
 }  // namespace
 
 std::optional<std::vector<double>> numbers_of(const Value& value) {
-  if (const std::optional<double> number = number_of(value)) return std::vector{*number};
+  if (const std::optional<double> number = value.number()) return std::vector{*number};
   const auto* array = std::get_if<Value::Array>(&value.data);
   if (array == nullptr) return std::nullopt;
   std::vector<double> all;
@@ -118,7 +102,7 @@ std::size_t SweptConditions::find(const Location& location, const std::string& k
   std::vector<std::string> open;
   for (const std::string& name : keys_) {
     const auto differs = [&](std::size_t i) {
-      return !same_value(*value_of(i, name), *value_of(found[0], name));
+      return *value_of(i, name) != *value_of(found[0], name);
     };
     if (!std::ranges::any_of(found, differs)) continue;
     const auto named = [&](const auto& one) { return one.first == name; };
@@ -155,7 +139,7 @@ std::string SweptConditions::value_text(std::size_t i, const std::string& key) c
   for (std::size_t j = 0; j < values_.size(); ++j) {
     const Value& other = *value_of(j, key);
     const std::string* name = law_of(other);
-    if (name != nullptr && *name == *law && !same_value(value, other)) return to_toml(value);
+    if (name != nullptr && *name == *law && value != other) return to_toml(value);
   }
   return *law;
 }
@@ -166,8 +150,8 @@ std::vector<SweptValues> SweptConditions::choices(const std::vector<std::string>
     SweptValues one;
     for (const std::string& key : keys) one.emplace_back(key, *value_of(i, key));
     const auto same = [&](const SweptValues& other) {
-      return std::ranges::equal(
-          one, other, [](const auto& a, const auto& b) { return same_value(a.second, b.second); });
+      return std::ranges::equal(one, other,
+                                [](const auto& a, const auto& b) { return a.second == b.second; });
     };
     if (std::ranges::none_of(all, same)) all.push_back(std::move(one));
   }

@@ -94,10 +94,8 @@ using Errors = std::map<std::string, double>;
 
 /// Tokens of a study of depth, where its parameters say it.
 std::optional<std::uint64_t> tokens_of(const StoredCondition& stored) {
-  const nlohmann::json parameters = parse_json(stored.parameters);
-  const nlohmann::json::json_pointer place("/tokens/n");
-  if (!parameters.contains(place) || !parameters.at(place).is_number_unsigned()) return {};
-  return parameters.at(place).get<std::uint64_t>();
+  const Value parameters = parse_json(stored.parameters).value_or(Value());
+  return count_of(member(member(parameters, "tokens"), "n"));
 }
 
 /// Adds the errors of what both have; of averages where `averages`, else of figures at `query`.

@@ -13,34 +13,32 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/json_reader.h"
+#include "engine/files/json_syntax.h"
+#include "engine/files/json_writer.h"
 #include "engine/files/words.h"
 #include "validation/statistics/comparison.h"
 
 namespace headlab {
 namespace {
 
-using Json = nlohmann::json;
 using Leaves = std::map<std::string, std::string>;  ///< dotted key -> value as JSON
 
 /// The values of a scenario by their dotted keys; an array is one value.
-void add_leaves(const Json& json, const std::string& key, Leaves& leaves) {
-  if (!json.is_object()) {
-    leaves[key] = json.dump();
-    return;
-  }
-  for (const auto& [name, value] : json.items()) {
+void add_leaves(const Value& json, const std::string& key, Leaves& leaves) {
+  if (!json.is<Value::Members>()) leaves[key] = to_json(json);
+  for (const auto& [name, location, value] : members_of(json)) {
     add_leaves(value, key.empty() ? name : key + "." + name, leaves);
   }
 }
 
 Leaves leaves_of(const StoredResults& results, std::size_t i) {
   Leaves leaves;
-  const Json parameters = parse_json(results.parameters(i));
-  if (parameters.is_discarded()) {
+  const std::optional<Value> parameters = parse_json(results.parameters(i));
+  if (!parameters) {
     throw InvalidInput(results.path() + ": the parameters of " + numbered_condition(i) +
                        " are not JSON");
   }
-  add_leaves(parameters, "", leaves);
+  add_leaves(*parameters, "", leaves);
   return leaves;
 }
 
@@ -231,7 +229,7 @@ class Comparer {
   void compare_origins() {
     const auto value_of_origin = [](const StoredResults& results, const std::string& name) {
       for (const auto& [key, value] : results.origin()) {
-        if (key == name) return Json(value).dump();
+        if (key == name) return json_string(value);
       }
       return std::string();
     };
@@ -271,7 +269,7 @@ class Comparer {
     }
     const bool known = !a.plan_sha256.empty() && !b.plan_sha256.empty();
     if (same_problem && known && a.plan_sha256 != b.plan_sha256) {
-      add_key("plan_sha256", Json(a.plan_sha256).dump(), Json(b.plan_sha256).dump());
+      add_key("plan_sha256", json_string(a.plan_sha256), json_string(b.plan_sha256));
     }
     return same_problem;
   }
