@@ -391,11 +391,19 @@ TEST_F(WriteDataset, RefusesTheFolderOfAnotherDataSet) {
   write("d", everything);
   const auto before = tree(at("d"));
   const std::string path = at("d/manifest.json");
-  const auto differs = [&](const std::string& what) {
-    return path + ": is of another data set (" + what +
+  const auto differs = [&](const std::string& what, const std::string& where = "d") {
+    return at(where + "/manifest.json") + ": is of another data set (" + what +
            " differs) - write --overwrite, or choose another folder";
   };
   DatasetRequest other = everything;
+  const std::vector<std::string> two = {R"(sweep."data.n"=[83, 20])"};
+  write("two", everything, {}, two);
+  EXPECT_EQ(refusal("two", everything), differs("conditions/1", "two"));
+  EXPECT_EQ(refusal("d", everything, {}, two), differs("conditions/-"));
+  write("seed", everything, {}, {"heads.subspaces.seed=0"});
+  const std::string seed = "conditions/0/parameters/heads/subspaces/seed";
+  EXPECT_EQ(refusal("seed", everything), differs(seed, "seed"));
+  EXPECT_EQ(refusal("d", everything, {}, {"heads.subspaces.seed=0"}), differs(seed));
   EXPECT_EQ(refusal("d", other, {}, {"run.seed=8"}), differs("conditions/0/parameters/run/seed"));
   EXPECT_EQ(refusal("d", other, {}, {"scenario.aims=\"others\""}), "");  // no bit depends on it
   other.format = DatasetFormat::netcdf;

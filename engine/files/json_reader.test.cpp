@@ -102,20 +102,22 @@ TEST(JsonReader, LeavesItemsOut) {
 
 TEST(JsonReader, AsksATreeThatMayLackAnything) {
   const Value tree =
-      parse_json(R"({"n": 2, "x": 0.5, "t": "a", "l": [1], "no": -1, "y": true})").value();
+      parse_json(R"({"n": 2, "x": 0.5, "t": "a", "l": [1], "no": -1, "y": true, "f": false})")
+          .value();
   EXPECT_EQ(number_of(member(tree, "n")), 2);
   EXPECT_EQ(number_of(member(tree, "x")), 0.5);
   EXPECT_EQ(text_of(member(tree, "t")), "a");
   EXPECT_EQ(words_of(member(tree, "t")), "a");
   EXPECT_EQ(words_of(member(tree, "l")), "[1]");
   EXPECT_EQ(items_of(member(tree, "l")).size(), 1u);
-  EXPECT_EQ(members_of(tree).size(), 6u);
+  EXPECT_EQ(members_of(tree).size(), 7u);
   EXPECT_EQ(count_of(member(tree, "n")), 2u);
   EXPECT_EQ(count_of({std::numeric_limits<std::uint64_t>::max(), {}}),
             std::numeric_limits<std::uint64_t>::max());
   EXPECT_FALSE(count_of(member(tree, "no")));
   EXPECT_FALSE(count_of(member(tree, "x")));
   EXPECT_TRUE(is_true(member(tree, "y")));
+  EXPECT_FALSE(is_true(member(tree, "f")));
   EXPECT_FALSE(is_true(member(tree, "n")));
   for (const Value* other : {&member(tree, "none"), &member(member(tree, "l"), "n"), &tree}) {
     EXPECT_TRUE(std::isnan(number_of(*other)));
@@ -150,6 +152,7 @@ TEST(Value, IsEqualByWhatItSays) {
   EXPECT_FALSE(same("0", "null"));
   EXPECT_FALSE(same("1", "\"1\""));
   EXPECT_FALSE(same("[]", "{}"));
+  EXPECT_FALSE(same("{\"a\": 1}", "{\"b\": 1}"));
   EXPECT_FALSE(same("{\"a\": 1, \"b\": 2}", "{\"b\": 2, \"a\": 1}"));
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_FALSE((Value{nan, {}} == Value{nan, {}}));

@@ -324,7 +324,7 @@ class SummarySource : public StoredResults::Source {
     for (const auto& [name, location, index] : members_of(of_indices)) {
       if (index.find("mcse") != nullptr) continue;
       stored.figures.push_back({.name = "indices." + name,
-                                .estimate = {.value = number_in(required(index, "value"))},
+                                .estimate = Estimate{.value = number_in(required(index, "value"))},
                                 .exact = true});
     }
     add_figures(terms, stored.figures);
