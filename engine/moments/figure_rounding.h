@@ -28,7 +28,7 @@ double head_variance(const QueryErrorTerms<Number>& at, std::size_t h) {
 }
 
 /// The least normal number of arithmetic with this rounding, float32 or float64.
-inline double least_normal(double eps) {
+inline double min_normal(double eps) {
   if (eps == 0) return 0;
   return eps < 1e-12 ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
 }
@@ -38,7 +38,7 @@ template <class Number>
 double head_rounding(const QueryErrorTerms<Number>& at, std::size_t h, double truth, double eps) {
   return eps * (std::abs(truth) + std::abs(at.head_bias[h].value) +
                 std::sqrt(std::abs(head_variance(at, h)))) +
-         least_normal(eps);
+         min_normal(eps);
 }
 
 /// How far the covariance of two heads at a query may be off.
