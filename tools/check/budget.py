@@ -22,6 +22,7 @@ import tomllib
 import layers
 
 BUDGET = "tools/check/budget.toml"
+BEHAVIOUR = "tools/cli/behaviour/"  # tests that are text
 SLACK = 0.02
 TEST = re.compile(r"^TEST(?:_F|_P)?\((\w+), (\w+)\)", re.M)
 INCLUDED = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.M)
@@ -34,7 +35,7 @@ def kind(path):
     """"checks" of the tree, "tests", or the room of the product that the file is in."""
     if path.startswith(("tools/bench/", "tools/fuzz/", "tools/check/", "tools/example/")):
         return "checks and benchmarks"
-    if layers.is_test(path) or path.startswith("tools/python/tests/"):
+    if layers.is_test(path) or path.startswith(("tools/python/tests/", BEHAVIOUR)):
         return "tests of " + path.split("/")[0]
     return layers.room(path) or os.path.dirname(path)
 
@@ -45,9 +46,9 @@ class Tree:
         for floor in layers.FLOORS:
             for folder, _, names in os.walk(os.path.join(root, floor)):
                 for name in names:
-                    if not re.search(r"\.(h|cpp|cu|py)$", name):
-                        continue
                     path = os.path.relpath(os.path.join(folder, name), root)
+                    if not re.search(r"\.(h|cpp|cu|py)$", name) and not path.startswith(BEHAVIOUR):
+                        continue
                     with open(os.path.join(root, path), encoding="utf-8") as file:
                         self.texts[path] = file.read()
         self.includes = {path: set(INCLUDED.findall(text)) for path, text in self.texts.items()}

@@ -14,16 +14,13 @@ Prints one line for each fault and ends with 1 where there is one.
 """
 
 import math
-import os
 import re
 import shlex
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?"
-ESTIMATE = re.compile(rf"({NUMBER})\s*±\s*({NUMBER})")
+import commands
+from commands import NUMBER
 
 
 def steps_of(page):
@@ -103,33 +100,24 @@ def missing(promised, output):
 
 
 def check(page, headlab, source):
-    faults = []
-    with tempfile.TemporaryDirectory() as folder:
-        bin_folder = Path(folder, "bin")
-        work = Path(folder, "work")
-        bin_folder.mkdir()
-        work.mkdir()
-        Path(bin_folder, "headlab").symlink_to(headlab)
+    faults, runs = [], 0
+    with commands.scratch(headlab, COLUMNS=110) as (work, environment):
         Path(work, "scenarios").symlink_to(source / "scenarios")
-        environment = dict(os.environ, PATH=f"{bin_folder}{os.pathsep}{os.environ['PATH']}", COLUMNS="110",
-                           LC_ALL="C.UTF-8")
-        runs = 0
         for number, kind, content in steps_of(page):
             if kind == "file":
                 Path(work, content[0]).write_text(content[1])
                 continue
             command, code, promised = content
             runs += 1
-            done = subprocess.run(command, shell=True, executable="/bin/bash", cwd=work, env=environment,
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            done = commands.run(command, work, environment)
             where = f"{page.name}:{number}: {shlex.join(shlex.split(command, comments=True))}"
             if done.returncode != code:
                 said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:] or [""]
                 faults.append(f"{where}: exit code {done.returncode} for {code}: {said[0]}")
             elif lacking := missing(promised, done.stdout + done.stderr):
                 faults.append(f"{where}: the output lacks: {lacking}")
-        if runs == 0:
-            faults.append(f"{page.name}: no command")
+    if runs == 0:
+        faults.append(f"{page.name}: no command")
     return faults
 
 

@@ -219,6 +219,45 @@ headlab_faulty_page(estimate "the output lacks: 0.0083"
   "    $ headlab run scenarios/quickstart.toml --replicates 64\n    ...\n    0.0083 ± 0.0000064")
 headlab_faulty_page(nothing "nothing.md: no command" "Prose.")
 
+# The program does what the tests of its behaviour say, which are text.
+set(behaviour_script ${CMAKE_CURRENT_SOURCE_DIR}/check/behaviour.py)
+file(GLOB behaviours CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cli/behaviour/*.txt)
+foreach(behaviour IN LISTS behaviours)
+  cmake_path(GET behaviour STEM subject)
+  add_test(NAME behaviour.${subject} COMMAND ${HEADLAB_PYTHON3} ${behaviour_script} $<TARGET_FILE:headlab> ${behaviour})
+  set_tests_properties(behaviour.${subject} PROPERTIES LABELS tools)
+endforeach()
+# headlab_faulty_behaviour(NAME FOUND LINES...): the runner finds FOUND in a test of the lines.
+function(headlab_faulty_behaviour name found)
+  list(JOIN ARGN "\n" lines)
+  file(CONFIGURE OUTPUT ${check_dir}/behaviour/${name}.txt CONTENT "== it fails\n${lines}\n" @ONLY)
+  add_test(NAME behaviour_finds_${name} COMMAND ${HEADLAB_PYTHON3} ${behaviour_script} $<TARGET_FILE:headlab>
+           ${check_dir}/behaviour/${name}.txt)
+  set_tests_properties(behaviour_finds_${name} PROPERTIES PASS_REGULAR_EXPRESSION "${found}" LABELS tools)
+endfunction()
+headlab_faulty_behaviour(code "exit code 2 for 0\n$"
+  "$ headlab rewind" "! ...")
+headlab_faulty_behaviour(stdout "stdout is another:\n[^\n]*\n    -run\n    .ran\n$"
+  "$ echo ran" "| run")
+headlab_faulty_behaviour(stderr "stderr is another:\n[^\n]*\n    -run\n    .ran\n$"
+  "$ echo ran >&2" "! run")
+headlab_faulty_behaviour(missing_line "stdout is another:\n[^\n]*\n     one\n    -two\n$"
+  "$ echo one" "| one" "| two")
+headlab_faulty_behaviour(further_line "stdout is another:\n[^\n]*\n     1\n    .2\n$"
+  "$ seq 1 2" "| 1")
+headlab_faulty_behaviour(number "stdout is another:\n[^\n]*\n    -<n> s\n    .nan s\n$"
+  "$ echo nan s" "| <n> s")
+headlab_faulty_behaviour(order "stdout is another:"
+  "$ seq 3" "| ..." "| 2" "| ..." "| 1" "| ...")
+headlab_faulty_behaviour(new_file "rejected, and yet there appeared, changed or went: new\n$"
+  "$ headlab rewind $(touch new)" "! ..." "[2]")
+headlab_faulty_behaviour(changed_file "rejected, and yet there appeared, changed or went: old\n$"
+  "--- old" "text" "---" "$ headlab rewind $(echo more >> old)" "! ..." "[2]")
+headlab_faulty_behaviour(unknown_line "unknown_line.txt:3: is no line of a test: expected"
+  "$ echo" "expected")
+headlab_faulty_behaviour(nothing "nothing.txt: no command"
+  "# prose")
+
 # The inner loops of the GPU run from registers; a kernel that does not is found.
 if(HEADLAB_CUDA)
   add_library(spilling OBJECT cmake/spilling.cu)
