@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // headlab compress: low-rank approximations of the heads of a file.
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -25,10 +24,6 @@ class CompressHeads : public ProgramTest {
     std::ofstream(folder_ / "b.safetensors", std::ios::binary) << small_bert().bytes();
     ASSERT_EQ(headlab({"import-heads", "b.safetensors", "--arch", "bert", "--heads", "3", "--out",
                        "heads.nc"})
-                  .code,
-              0);
-    ASSERT_EQ(headlab({"import-heads", "b.safetensors", "--arch", "bert", "--heads", "3", "--layer",
-                       "0", "--out", "heads.npy"})
                   .code,
               0);
   }
@@ -94,60 +89,6 @@ TEST_F(CompressHeads, TakesItsInputsFromAFile) {
   EXPECT_NE(table.out.find("rows of tokens.csv, 40 of them"), std::string::npos) << table.out;
   // Keys about their mean are no longer those that lose the least of all scores.
   EXPECT_GT(scores({"--centre"}).get<double>(), scores({}).get<double>());
-}
-
-TEST_F(CompressHeads, WritesHeadsThatAScenarioReads) {
-  const ProgramResult written = headlab({"compress", "heads.nc", "--rank", "2", "--by", "joint",
-                                         "--replicates", "8", "--out", "small.nc"});
-  ASSERT_EQ(written.code, 0) << written.err;
-  EXPECT_EQ(written.err, "headlab: wrote small.nc\n");
-  const ProgramResult again = headlab({"compress", "heads.nc", "--rank", "2", "--out", "small.nc"});
-  EXPECT_EQ(again.code, 2);
-  EXPECT_NE(again.err.find("--overwrite"), std::string::npos);
-  EXPECT_EQ(headlab({"compress", "heads.nc", "--rank", "3", "--replicates", "8", "--out",
-                     "small.nc", "--overwrite"})
-                .code,
-            0);
-  EXPECT_NE(headlab({"hdi", "small.nc"}).out.find("2 layers, H 3, d 12, k 3, temperature 2"),
-            std::string::npos);
-  std::ofstream(folder_ / "s.toml")
-      << "[scenario]\nname = \"small\"\n[data]\nn = 20\ndesign = { law = \"normal\", dim = 12 }\n"
-         "regression = { law = \"zero\" }\nnoise = { law = \"normal\", sd = 1 }\n[heads]\ncount = "
-         "3\ndim = 3\nsubspaces = { law = \"file\", path = \"small.nc\", layer = 1, query_key = "
-         "true }\nkernel = { law = \"softmax\", temperature = 2 }\n[queries]\nlaw = \"design\"\n"
-         "count = 2\n[run]\nreplicates = 64\n";
-  const ProgramResult simulated = headlab({"run", "s.toml", "--quiet"});
-  EXPECT_EQ(simulated.code, 0) << simulated.err;
-}
-
-TEST_F(CompressHeads, RefusesInOneLine) {
-  const auto compress = [](const Arguments& more) {
-    Arguments all = {"compress", "heads.nc"};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  };
-  expect_refusals({
-      {{"compress"}, "compress: no file given - write headlab compress heads.nc --rank R"},
-      {compress({}), "compress: --rank is missing - name one below the dimension of the heads"},
-      {compress({"--rank", "0"}),
-       "--rank: \"0\" does not fit (allowed: a whole number from 1 to 65535)"},
-      {compress({"--rank", "4"}), "heads.nc: has heads of dimension 4, and rank 4 is not below it"},
-      {compress({"--rank", "2", "--by", "k-svd"}),
-       "--by: \"k-svd\" is unknown (allowed: kq_svd, k_svd, joint) - did you mean \"k_svd\"?"},
-      {compress({"--rank", "2", "--n", "1"}),
-       "--n: \"1\" does not fit (allowed: a whole number from 2 to 65536)"},
-      {compress({"--rank", "2", "--layer", "7"}), "heads.nc: has no layer 7 (its layers: 0 to 1)"},
-      {compress({"--rank", "2", "--out", "heads.nc", "--overwrite"}),
-       "--out: would write over heads.nc, which is read here - choose another place"},
-      {compress({"--rank", "2", "--out", "small.npy"}),
-       "--out: small.npy: NPY holds one layer, not 2 - choose one with --layer, or write .nc"},
-      {compress({"--rank", "2", "--out", "small.txt"}),
-       "--out: small.txt: must end in .nc or .npy"},
-      {{"compress", "heads.npy", "--rank", "2"},
-       "heads.npy: has no w_q and w_k, from which scores are computed - give the NetCDF of headlab "
-       "import-heads"},
-  });
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "small.npy"));
 }
 
 }  // namespace

@@ -41,12 +41,6 @@ TEST_F(ControlsCommand, SaysWhatTheyBought) {
                    .contains("controls"));
 }
 
-TEST_F(ControlsCommand, DryRunsCountTheirMeans) {
-  const std::string line = "# time: the exact means of controls take at most 1 s on top\n";
-  EXPECT_NE(controlled({"--dry-run"}).out.find(line), std::string::npos);
-  EXPECT_EQ(headlab({"run", "s.toml", "--dry-run"}).out.find(line), std::string::npos);
-}
-
 TEST_F(ControlsCommand, DifferencesAreThoseOfTheFigures) {
   for (const auto& [folder, bandwidth] : {std::pair("a", "0.7"), std::pair("b", "0.9")}) {
     ASSERT_EQ(headlab({"run", "a.toml", "--set", "run.controls=\"exact\"", "--set",
@@ -72,25 +66,6 @@ TEST_F(ControlsCommand, DifferencesAreThoseOfTheFigures) {
         << figure;
   }
   EXPECT_GT(found, 0u);
-}
-
-TEST_F(ControlsCommand, HaveTheSameBitsResumedOrInShards) {
-  ASSERT_EQ(controlled({"--replicates", "1000", "--out", "w"}).code, 0);
-  ASSERT_EQ(controlled({"--replicates", "300", "--out", "r"}).code, 0);
-  ASSERT_EQ(controlled({"--replicates", "1000", "--out", "r", "--resume"}).code, 0);
-  for (const std::string shard : {"2/3", "1/3", "3/3"}) {
-    ASSERT_EQ(controlled({"--replicates", "1000", "--shard", shard, "--out", "o"}).code, 0);
-  }
-  ASSERT_EQ(headlab({"merge", "o", "--out", "m"}).code, 0);
-  for (const std::string other : {"r", "m"}) {
-    const ProgramResult same = headlab({"diff", "w", other});
-    EXPECT_NE(same.out.find("same bits: nodes and figures"), std::string::npos) << same.out;
-  }
-  // Controls are part of what a run is.
-  expect_refusals({{{"run", "s.toml", "--replicates", "2000", "--out", "r", "--resume"},
-                    "--resume: r/results.nc: condition #0: run.controls was \"exact\" and is not "
-                    "given - choose another folder, or write --overwrite instead to replace the "
-                    "results there"}});
 }
 
 }  // namespace

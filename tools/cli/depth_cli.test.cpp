@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/results/results_reader.h"
 #include "kernels/testing/paths.h"
 #include "tools/cli/testing/command_line_fixture.h"
 
@@ -58,25 +57,10 @@ class DepthCommands : public ProgramTest {
   nlohmann::json summary(const std::string& folder) const {
     return nlohmann::json::parse(contents(folder_ / folder / "summary.json"));
   }
-  void expect_refused(const std::vector<std::string>& arguments, const std::string& why) const {
-    const ProgramResult outcome = headlab(arguments);
-    EXPECT_EQ(outcome.code, 2) << outcome.out;
-    EXPECT_NE(outcome.err.find(why), std::string::npos) << outcome.err;
-    EXPECT_EQ(outcome.err.find('\n'), outcome.err.size() - 1) << outcome.err;
-  }
 };
 
-TEST_F(DepthCommands, ShowWhereFloat64EndsAndAgreeWithTheKnownAnswers) {
-  const std::string shipped = test::scenario_dir() + "/rank_collapse.toml";
-  const ProgramResult table = headlab({"run", shipped, "--set", "run.replicates=200", "--quiet"});
-  EXPECT_EQ(table.code, 0) << table.err;
-  EXPECT_NE(table.out.find("below the rounding of plain float64"), std::string::npos) << table.out;
-  // The control: with a skip tokens stay apart.
-  const ProgramResult skip =
-      headlab({"run", shipped, "--set", "run.replicates=200", "--set", "layers.skip=1", "--quiet"});
-  EXPECT_EQ(skip.out.find("below the rounding"), std::string::npos) << skip.out;
-
-  // A case of the known answers by the same way, which falls far below float64's smallest number.
+// They fall far below float64's smallest number.
+TEST_F(DepthCommands, AgreeWithTheKnownAnswers) {
   const auto folder = std::filesystem::path(test::known_answers()).parent_path();
   int cases = 0;
   const auto all = nlohmann::json::parse(std::ifstream(folder / "known-answers-depth.json"));
@@ -133,33 +117,6 @@ TEST_F(DepthCommands, WriteEveryLayerWithItsErrors) {
   EXPECT_EQ(spectra["layers"][0]["rank_at_least"]["value"], 4.0);
 }
 
-TEST_F(DepthCommands, ResumeWithTheBitsOfOneRun) {
-  const auto run = [&](const std::string& folder, const std::string& replicates,
-                       const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {
-        "run",      "stack.toml", "--out",
-        folder,     "--quiet",    "--replicates",
-        replicates, "--set",      "sweep.\"layers.count\"=[2, 3]"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const ProgramResult outcome = headlab(arguments);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-  };
-  run("one", "400", {"--threads", "1"});
-  run("two", "136", {"--threads", "4"});
-  run("two", "400", {"--threads", "2", "--resume"});
-  for (std::size_t c = 0; c < 2; ++c) {
-    EXPECT_EQ(summary("one")["conditions"][c]["layers"], summary("two")["conditions"][c]["layers"]);
-  }
-  EXPECT_EQ(summary("one")["results_id"], summary("two")["results_id"]);
-  const ProgramResult same = headlab({"diff", "one", "two"});
-  EXPECT_EQ(same.code, 0) << same.out;
-  EXPECT_NE(same.out.find("same bits"), std::string::npos) << same.out;
-  // The control: another seed has other bits.
-  run("three", "400", {"--set", "run.seed=4"});
-  const ProgramResult other = headlab({"diff", "one", "three"});
-  EXPECT_EQ(other.out.find("same bits: nodes"), std::string::npos) << other.out;
-}
-
 TEST_F(DepthCommands, ResumeWhereAMetricIsUndefined) {
   const std::string text =
       stack_with("n = 5\ndesign = { law = \"normal\", dim = 4 }",
@@ -207,46 +164,6 @@ TEST_F(DepthCommands, CompareWithClosedForms) {
   }
   // Three metrics of four layers, products of many factors, of which few replicates carry most.
   EXPECT_EQ(compared, 12);
-
-  const ProgramResult theory = headlab({"theory", "logits.toml"});
-  EXPECT_EQ(theory.code, 0) << theory.err;
-  EXPECT_NE(theory.out.find("expected energies"), std::string::npos) << theory.out;
-  expect_refused({"theory", "stack.toml"}, "have no closed form");
-  expect_refused({"theory", "logits.toml", "--source", "first_order"}, "no form of first order");
-}
-
-TEST_F(DepthCommands, DryRunsPrintTheSameStudy) {
-  const ProgramResult dry = headlab({"run", "stack.toml", "--dry-run"});
-  EXPECT_EQ(dry.code, 0) << dry.err;
-  EXPECT_NE(dry.out.find("branch = 1.0"), std::string::npos) << dry.out;
-  write("resolved.toml", dry.out);
-  EXPECT_EQ(run_json({"resolved.toml"})["conditions"][0]["layers"],
-            run_json({"stack.toml"})["conditions"][0]["layers"]);
-}
-
-TEST_F(DepthCommands, RefuseWhatIsForRegressionAlone) {
-  expect_refused({"run", "stack.toml", "--until", "mse=1%"}, "--until");
-  expect_refused({"dataset", "stack.toml", "--out", "x", "--replicates", "8"},
-                 "is for studies of depth");
-  expect_refused({"allocate", "--data", "stack.toml", "--budget", "4"}, "is for studies of depth");
-  expect_refused({"replay", "stack.toml", "--replicate", "0", "--out", "x"},
-                 "is for studies of depth");
-  std::string mixed = stack_text;
-  write("mixed.toml", mixed + "[data]\nn = 5\n");
-  expect_refused({"run", "mixed.toml"}, "cannot stand next to [tokens]");
-  expect_refused({"run", "stack.toml", "--set", "tokens.n=65536", "--set", "layers.memory=0.5",
-                  "--set", "heads.count=1024"},
-                 "tokens.n");
-}
-
-TEST_F(DepthCommands, ReportsShowLayers) {
-  const ProgramResult outcome =
-      headlab({"run", "stack.toml", "--report", "r.html", "--quiet", "--out", "o"});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  const std::string page = contents(folder_ / "r.html");
-  EXPECT_NE(page.find("What is left of the differences between tokens"), std::string::npos);
-  EXPECT_EQ(page.find("bias²"), std::string::npos);
-  EXPECT_EQ(headlab({"report", "o", "--out", "again.html"}).code, 0);
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -12,7 +11,6 @@
 namespace headlab {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using Arguments = std::vector<std::string>;
 
@@ -160,49 +158,6 @@ TEST_F(DiffCommand, CountsWhatItCannotCompare) {
   run("few2", {"--replicates", "4"});
   EXPECT_EQ(diff("few", "few2", 0)["outcome"], "same bits");
   EXPECT_GT(diff("a", "few", 4)["counts"]["undefined"], 10);
-}
-
-TEST_F(DiffCommand, RefusesWhatIsNotAResult) {
-  run("a");
-  run("b", {"--seed", "9"});
-  run("c", {"--set", "heads.kernel.bandwidth=0.5"});
-  run("s", {}, "s.toml");
-  fs::create_directory(folder_ / "empty");
-  fs::create_directory(folder_ / "mixed");
-  fs::copy(folder_ / "a/results.nc", folder_ / "mixed/results.nc");
-  fs::copy(folder_ / "b/summary.json", folder_ / "mixed/summary.json");
-  ASSERT_EQ(headlab({"theory", "a.toml", "--json", "theory.json"}).code, 0);
-  std::ofstream(folder_ / "other.json") << "{\"a\": 1}";
-  std::ofstream(folder_ / "broken.json") << "{\"a\": ";
-  copy_summary("a", "no_mse.json", [](Json& s) { s["conditions"][0].erase("mse"); });
-  const std::string not_results = ": no results of headlab run, or damaged";
-  expect_refusals({
-      {{"diff"}, "diff: needs two results - write headlab diff A B"},
-      {{"diff", "a"}, "diff: needs two results - write headlab diff A B"},
-      {{"diff", "a", "b", "c"}, "diff: unexpected argument \"c\" - try headlab help diff"},
-      {{"diff", "a", "nowhere"}, "nowhere: there is no such file or folder"},
-      {{"diff", "empty", "a"}, "empty: has no results of headlab run (results.nc or summary.json)"},
-      {{"diff", "a", "mixed"},
-       "mixed: results.nc and summary.json are of different states of a run (results_id) - name "
-       "one of the files, or resume the run"},
-      {{"diff", "a", "theory.json"},
-       "theory.json: has closed forms of headlab theory, not results of headlab run"},
-      {{"diff", "a", "other.json"}, "other.json" + not_results},
-      {{"diff", "a", "broken.json"}, "broken.json: no results of headlab run (is not JSON)"},
-      {{"diff", "a", "no_mse.json"}, "no_mse.json" + not_results},
-      {{"diff", "c", "s"},
-       "c/results.nc and s/results.nc: have no condition in common (A: bandwidth = 0.5; B: "
-       "bandwidth = 0.4 and 1 more)"},
-      {{"diff", "a", "b", "--json", "a/results.nc"},
-       "--json: would write over a/results.nc, which is read here - choose another place"},
-  });
-  EXPECT_EQ(headlab({"diff", "a", "a.toml"}).code, 2);
-  // A file cut short.
-  fs::copy(folder_ / "a/results.nc", folder_ / "cut.nc");
-  fs::resize_file(folder_ / "cut.nc", fs::file_size(folder_ / "cut.nc") / 2);
-  const ProgramResult cut = headlab({"diff", "a", "cut.nc"});
-  EXPECT_EQ(cut.code, 2);
-  EXPECT_EQ(std::count(cut.err.begin(), cut.err.end(), '\n'), 1) << cut.err;
 }
 
 }  // namespace

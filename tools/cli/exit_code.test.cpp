@@ -106,12 +106,6 @@ TEST_F(ExitCodes, HelpAndThePageOfResultsHaveOneTable) {
   }
 }
 
-TEST_F(ExitCodes, CalibrationThatTimeCutShortIsNotFinished) {
-  const ProgramResult outcome = headlab({"validate", "--calibrate", "--max-time", "0.001s"});
-  EXPECT_EQ(outcome.code, 6);
-  EXPECT_EQ(outcome.err, "headlab: --max-time reached: rates are of the runs that were done\n");
-}
-
 TEST_F(ExitCodes, DataSetsThatWereInterruptedBeforeTheFirstShardAreNotFinished) {
   // Heads that are learned once come before the first shard.
   const pid_t child =

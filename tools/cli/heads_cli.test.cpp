@@ -31,139 +31,11 @@ class Heads : public ProgramTest {
     write("l.safetensors", small_llama().bytes());
     write("b.json", R"({"model_type": "bert", "num_attention_heads": 3, "num_hidden_layers": 2})");
     write("l.json", R"({"num_attention_heads": 6, "num_key_value_heads": 3})");
-    given_ = files();
   }
   void write(const std::string& name, const std::string& bytes) const {
     std::ofstream(folder_ / name, std::ios::binary) << bytes;
   }
-  /// Files that a command has made.
-  std::vector<std::string> made() const {
-    std::vector<std::string> names = files();
-    std::erase_if(names, [&](const std::string& name) {
-      return std::find(given_.begin(), given_.end(), name) != given_.end();
-    });
-    return names;
-  }
-  std::vector<std::string> given_;
 };
-
-TEST_F(Heads, ImportRefusesInOneLine) {
-  const auto import = [](const Arguments& more) {
-    Arguments all = {"import-heads", "b.safetensors"};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  };
-  const std::string counts = " does not fit (allowed: a whole number from 1 to 1024)";
-  write("cut.safetensors", small_bert().bytes().substr(0, 500));
-  write("bad.json", "{");
-  write("gemma.json", R"({"model_type": "gemma"})");
-  fs::create_directory(folder_ / "m");
-  write("m/model.safetensors", small_bert().bytes());
-  write("m/config.json", R"({"model_type": "bert"})");
-  const std::string families =
-      "bert, distilbert, gemma, gpt2, gpt_neox, llama, phi3, qwen2, qwen3, roberta, vit";
-  given_ = files();
-  expect_refusals({
-      {{"import-heads"},
-       "import-heads: no checkpoint given - write headlab import-heads FOLDER --out heads.nc"},
-      {import({"--out", "h.nc"}),
-       "import-heads: the architecture is unknown - give --config config.json, or --arch and "
-       "--heads (allowed: --arch " +
-           families + ")"},
-      {{"import-heads", "m", "--heads", "3", "--out", "h.nc"},
-       "import-heads: --heads takes the place of m/config.json - leave out --heads, or write "
-       "--arch "
-       "and --heads"},
-      {{"import-heads", "p.bin", "--out", "h.nc"},
-       "p.bin: is PyTorch's own format and not safetensors - convert it with: python3 -c \"import "
-       "sys, torch; from safetensors.torch import save_file; save_file({k: v.clone().contiguous() "
-       "for k, v in torch.load(sys.argv[1], map_location='cpu', weights_only=True).items()}, "
-       "sys.argv[2])\" p.bin model.safetensors"},
-      {{"import-heads", "none", "--out", "h.nc"},
-       "none: is not there - download the model first, then give its folder or safetensors file"},
-      {import({"--arch", "brt"}),
-       "--arch: \"brt\" is unknown (allowed: auto, " + families + ") - did you mean \"bert\"?"},
-      {import({"--arch", "bert", "--heads", "3"}),
-       "import-heads: --out is missing - name a file that ends in .nc or .npy"},
-      {import({"--arch", "bert", "--out", "h.nc"}),
-       "import-heads: the number of heads is missing - give --config or --heads"},
-      {import({"--arch", "bert", "--heads", "3", "--out", "h.txt"}),
-       "--out: h.txt: must end in .nc or .npy"},
-      {import({"--arch", "bert", "--heads", "3", "--out", "nowhere/h.nc"}),
-       "--out: nowhere/h.nc: there is no folder nowhere - choose a place you may write to"},
-      {import({"--arch", "bert", "--heads", "3", "--out", "h.npy"}),
-       "--out: h.npy: NPY holds one layer, not 2 - choose one with --layer, or write .nc"},
-      {import({"--arch", "bert", "--heads", "0", "--out", "h.nc"}), "--heads: \"0\"" + counts},
-      {import({"--arch", "bert", "--heads", "two", "--out", "h.nc"}), "--heads: \"two\"" + counts},
-      {import({"--arch", "bert", "--heads", "3", "--kv-heads", "-1", "--out", "h.nc"}),
-       "--kv-heads: \"-1\"" + counts},
-      {import({"--arch", "bert", "--heads", "3", "--kv-heads", "2", "--out", "h.nc"}),
-       "--kv-heads: 2 does not divide the 3 heads into groups"},
-      {import({"--arch", "bert", "--config", "b.json", "--heads", "3", "--out", "h.nc"}),
-       "import-heads: --config has the number of heads - leave out --heads"},
-      {import({"--arch", "bert", "--config", "none.json", "--out", "h.nc"}),
-       "none.json: cannot be opened: No such file or directory"},
-      {import({"--arch", "bert", "--config", "bad.json", "--out", "h.nc"}),
-       "bad.json: is no JSON object"},
-      {import({"--arch", "llama", "--config", "gemma.json", "--out", "h.nc"}),
-       "gemma.json: model_type: is \"gemma\" (allowed: \"llama\", \"mistral\", "
-       "\"mixtral\") - leave out --arch to take the family of config.json"},
-      {import({"--arch", "bert", "--config", "b.json", "--layer", "2", "--out", "h.nc"}),
-       "b.safetensors: has no layer 2: the model has layers 0 to 1"},
-      {import({"--arch", "bert", "--config", "b.json", "--layer", "-1", "--out", "h.nc"}),
-       "--layer: \"-1\" does not fit (allowed: a whole number from 0 to 4095)"},
-      {import({"--arch", "gpt2", "--heads", "3", "--out", "h.nc"}),
-       "b.safetensors: has no tensor transformer.h.0.attn.c_attn.weight - is it of another "
-       "architecture than gpt2, or one shard of several? (then name their folder)"},
-      {import({"--arch", "bert", "--heads", "5", "--out", "h.nc"}),
-       "b.safetensors: tensors bert.encoder.layer.0.attention.self.query.weight and "
-       "bert.encoder.layer.0.attention.self.key.weight project 12 and 12 dimensions to 12 and 12, "
-       "which is not H k and G k for H = 5 heads and G = 5 of keys - are --heads and --kv-heads "
-       "right?"},
-      {import({"--arch", "bert", "--heads", "3", "--out", "h.nc", "--out", "i.nc"}),
-       "import-heads: --out is given more than once"},
-      {import({"--arch", "bert", "--heads", "3", "--threads", "0", "--out", "h.nc"}),
-       "--threads: \"0\" does not fit (allowed: a whole number from 1 to 4096)"},
-      {import({"--arch", "bert", "--head", "3", "--out", "h.nc"}),
-       "import-heads: unknown option --head (allowed: --help, --arch, --layer, --config, --heads, "
-       "--kv-heads, --out, --overwrite, --threads) - did you mean --heads?"},
-      {import({"--arch", "mistral", "--heads", "3", "--out", "h.nc"}),
-       "--arch: \"mistral\" has the tensors of llama - write --arch llama"},
-      {{"import-heads", ".", "--arch", "bert", "--heads", "3", "--out", "h.nc"},
-       ".: has 4 models and none is called model.safetensors - name one: b.safetensors, "
-       "cut.safetensors, g.safetensors, l.safetensors"},
-      {{"import-heads", "b.json", "--arch", "bert", "--heads", "3", "--out", "h.nc"},
-       "b.json: is not a safetensors file: it begins with other bytes - give the model's folder, "
-       "or "
-       "its file that ends in .safetensors"},
-      {{"import-heads", "b.safetensors", "b.safetensors"},
-       "import-heads: unexpected argument \"b.safetensors\" - try headlab help import-heads"},
-  });
-  const ProgramResult cut = headlab(
-      {"import-heads", "cut.safetensors", "--arch", "bert", "--heads", "3", "--out", "h.nc"});
-  EXPECT_EQ(cut.code, 2);
-  EXPECT_TRUE(cut.err.starts_with("headlab: cut.safetensors: is not a safetensors file"))
-      << cut.err;
-}
-
-TEST_F(Heads, ImportDoesNotWriteOverItsCheckpoint) {
-  write("b.nc", small_bert().bytes());
-  const ProgramResult outcome =
-      headlab({"import-heads", "b.nc", "--arch", "bert", "--heads", "3", "--out", "b.nc"});
-  EXPECT_EQ(outcome.code, 2);
-  EXPECT_EQ(outcome.err, "headlab: --out b.nc: is the checkpoint itself - name another file\n");
-  EXPECT_EQ(contents(folder_ / "b.nc"), small_bert().bytes());
-}
-
-TEST_F(Heads, AFullDiskIsCodeOneAndLeavesNothing) {
-  if (!fs::exists("/dev/full")) GTEST_SKIP();
-  fs::create_symlink("/dev/full", folder_ / "full.nc");
-  const ProgramResult outcome = headlab(
-      {"import-heads", "b.safetensors", "--arch", "bert", "--heads", "3", "--out", "full.nc"});
-  EXPECT_EQ(outcome.code, 1);
-  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-  EXPECT_EQ(made(), std::vector<std::string>{"full.nc"});
-}
 
 TEST_F(Heads, ImportAndCompareEachArchitecture) {
   const std::vector<Arguments> imports = {
@@ -209,10 +81,6 @@ TEST_F(Heads, ImportAndCompareEachArchitecture) {
       EXPECT_NE(headlab({"hdi", npy}).out.find(equal), std::string::npos);
       EXPECT_EQ(headlab({"hdi", npy, "--kv-heads", "3"}).out.find(equal), std::string::npos);
       of_npy.insert(of_npy.end(), {"--kv-heads", "3"});
-      expect_refusals({{{"hdi", out, "--kv-heads", "6"},
-                        "--kv-heads: 6, but l.nc has 3 - leave out --kv-heads"},
-                       {{"hdi", npy, "--kv-heads", "4"},
-                        "--kv-heads: 4 does not divide the 6 heads into groups"}});
     }
     const Json alone = Json::parse(headlab(of_npy).out);
     EXPECT_EQ(alone["layers"][0]["indices"]["chordal"], layer["indices"]["chordal"]);
@@ -314,39 +182,6 @@ TEST_F(Heads, HdiNamesTheMostAlikeHeads) {
   EXPECT_EQ(alike_of("0")["identical"], Json::array());
 }
 
-TEST_F(Heads, AllocateSaysWhatToWriteInPlaceOfAFile) {
-  write("h.npy", npy_bytes({1, 2, 1}, std::vector<double>{1, 0}));
-  const std::string law = R"(heads.subspaces={law="file", path="h.npy"})";
-  const Arguments asked = {"allocate", "--data",
-                           "a.toml",   "--budget",
-                           "2",        "--replicates",
-                           "1024",     "--quiet",
-                           "--set",    "data.design={law=\"normal\", dim=2}",
-                           "--set",    "data.regression={law=\"zero\"}",
-                           "--set",    "queries={law=\"design\", count=2}",
-                           "--set",    "heads.count=1",
-                           "--set",    "heads.dim=1"};
-  Arguments of_file = asked;
-  of_file.insert(of_file.end(), {"--set", law});
-  expect_refusals(
-      {{of_file, "--set " + law +
-                     ": heads.subspaces: law \"file\" gives heads of the scenario's "
-                     "size (allowed: orthogonal, aligned, haar, equiangular) - write --set "
-                     "'heads.subspaces={law=\"haar\"}'"}});
-  of_file.insert(of_file.end(),
-                 {"--set", "sweep={\"heads.subspaces.orthonormalise\"=[true,false]}"});
-  const ProgramResult swept = headlab(of_file);
-  EXPECT_EQ(swept.code, 2);
-  EXPECT_NE(swept.err.find("'heads.subspaces={law=\"haar\"}' --set 'sweep={}'\n"),
-            std::string::npos)
-      << swept.err;
-  of_file.insert(of_file.end(),
-                 {"--set", "heads.subspaces={law=\"haar\"}", "--set", "sweep={}", "--dims", "2"});
-  const ProgramResult advised = headlab(of_file);
-  EXPECT_EQ(advised.code, 0) << advised.err;
-  EXPECT_NE(advised.out.find("--dims 2"), std::string::npos) << advised.out;
-}
-
 TEST_F(Heads, ImportedHeadsRunAsALaw) {
   ASSERT_EQ(headlab({"import-heads", "b.safetensors", "--arch", "bert", "--config", "b.json",
                      "--out", "b.nc"})
@@ -378,53 +213,6 @@ TEST_F(Heads, ImportedHeadsRunAsALaw) {
       Json::parse(outcome.out)["conditions"][0]["indices"]["chordal"]["value"].get<double>();
   EXPECT_NEAR(of_run, hdi["layers"][1]["indices"]["chordal"]["value"].get<double>(), 1e-13);
   EXPECT_GT(std::abs(of_run - hdi["layers"][0]["indices"]["chordal"]["value"].get<double>()), 1e-6);
-}
-
-TEST_F(Heads, HdiRefusesInOneLine) {
-  const std::vector<double> six = {1, 0, 0, 1, 0, 0};
-  write("two.npy", npy_bytes({2, 3}, six));
-  write("wide.npy", npy_bytes({1, 2, 3}, six));
-  write("flat.npy", npy_bytes({1, 3, 2}, std::vector<double>{1, 2, 1, 2, 1, 2}));
-  write("nan.npy", npy_bytes({1, 3, 2}, std::vector<double>{1, 0, 0, 0.0 / 0.0, 0, 0}));
-  const std::string good = npy_bytes({1, 3, 2}, six);
-  write("good.npy", good);
-  write("cut.npy", good.substr(0, good.size() - 1));
-  given_ = files();
-  const std::string makes_heads = " - headlab import-heads makes heads.nc from a model";
-  const std::string shapes =
-      " (allowed: H x d x k with H from 1 to 1024, d at most 65536, k from 1 to d)";
-  expect_refusals({
-      {{"hdi"}, "hdi: no file given - write headlab hdi FILE"},
-      {{"hdi", "none.nc"}, "none.nc: cannot be opened: No such file or directory"},
-      {{"hdi", "."}, ".: is a directory, needs a file of heads" + makes_heads},
-      {{"hdi", "a.toml"},
-       "a.toml: is neither NPY nor NetCDF: it begins with other bytes" + makes_heads},
-      {{"hdi", "b.safetensors"},
-       "b.safetensors: is neither NPY nor NetCDF: it begins with other bytes" + makes_heads},
-      {{"hdi", "two.npy"}, "two.npy: has 2 axes (allowed: 3)"},
-      {{"hdi", "wide.npy"},
-       "wide.npy: has subspaces of shape 1 x 2 x 3" + shapes + " - are the last two axes swapped?"},
-      {{"hdi", "flat.npy"}, "flat.npy: matrix of layer 0, head 0 has rank 1, below k = 2"},
-      {{"hdi", "nan.npy"}, "nan.npy: element [0][1][1] is not finite"},
-      {{"hdi", "cut.npy"}, "cut.npy: has 47 bytes of numbers, its shape 1 x 3 x 2 needs 48"},
-      {{"hdi", "good.npy", "--seed", "x"},
-       "--seed: \"x\" does not fit (allowed: a whole number from 0 to 9007199254740991)"},
-      {{"hdi", "good.npy", "--threads", "0"},
-       "--threads: \"0\" does not fit (allowed: a whole number from 1 to 4096)"},
-      {{"hdi", "good.npy", "--top", "-1"},
-       "--top: \"-1\" does not fit (allowed: a whole number from 0 to 1000000)"},
-      {{"hdi", "good.npy", "--threshold", "0.9"},
-       "hdi: unknown option --threshold (allowed: --help, --json, --report, --kv-heads, --seed, "
-       "--top, --threads)"},
-      {{"hdi", "good.npy", "--json", "nowhere/x"},
-       "--json: nowhere/x: there is no folder nowhere - choose a place you may write to"},
-      {{"hdi", "good.npy", "--jsn", "-"},
-       "hdi: unknown option --jsn (allowed: --help, --json, --report, --kv-heads, --seed, --top, "
-       "--threads) - did you mean --json?"},
-      {{"hdi", "good.npy", "two.npy"},
-       "hdi: unexpected argument \"two.npy\" - try headlab help hdi"},
-  });
-  EXPECT_EQ(headlab({"hdi", "good.npy"}).code, 0);
 }
 
 TEST_F(Heads, HdiWritesItsFiguresToAFile) {

@@ -27,17 +27,6 @@ class MapCommand : public ProgramTest {
   }
 };
 
-TEST_F(MapCommand, HasALineForEveryCellAndCountsThem) {
-  const ProgramResult outcome = map({});
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* words : {"kernel.bandwidth", "k* 320", "verdict", "exponent", "a decade",
-                            "rule fixed ", "heads.kernel.bandwidth 0.8 ",
-                            "\nagain: headlab allocate --map --data s.toml --budget 2,4 "
-                            "--n 5,20,80,320 --bandwidth-rule fixed --seed 7 --backend "}) {
-    EXPECT_NE(outcome.out.find(words), std::string::npos) << words << "\n" << outcome.out;
-  }
-}
-
 TEST_F(MapCommand, WritesNetcdfAndJsonOfTheSameCells) {
   const ProgramResult outcome = map({"--out", "new", "--json", "-"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -57,14 +46,6 @@ TEST_F(MapCommand, WritesNetcdfAndJsonOfTheSameCells) {
             "headlab: --out: new/map.nc: is there already - write --overwrite, or choose another "
             "place\n");
   EXPECT_EQ(map({"--out", "new", "--overwrite"}).code, 0);
-}
-
-TEST_F(MapCommand, LeavesNoFolderWhereTimeEndsBeforeTheFirstCell) {
-  const ProgramResult outcome = map({"--out", "new", "--max-time", "0.001s"});
-  EXPECT_EQ(outcome.code, 6);
-  EXPECT_EQ(outcome.err, "headlab: --max-time reached: nothing was reached\n");
-  EXPECT_EQ(outcome.out, "");
-  EXPECT_FALSE(std::filesystem::exists(folder_ / "new"));
 }
 
 TEST_F(MapCommand, GrowthOverBudgetsIsFittedWithoutASweep) {

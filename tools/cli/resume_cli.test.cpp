@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kills the program and resumes.
-#include <cstdlib>
 #include <regex>
 
 #include <nlohmann/json.hpp>
 
-#include "engine/files/error.h"
 #include "engine/results/results_id.h"
-#include "engine/results/results_reader.h"
 #include "tools/cli/testing/command_line_fixture.h"
 
 namespace headlab {
@@ -74,110 +71,6 @@ TEST_F(ResumeCommand, EndsAKilledRunWithTheBitsOfOneThatWasNot) {
   }
 }
 
-TEST_F(ResumeCommand, LeavesACompleteRunAsItIsAndAddsReplicates) {
-  const ProgramResult first = headlab({"run", "a.toml", "--out", "o", "--resume"});
-  EXPECT_EQ(first.err,
-            "headlab: nothing to resume in o/results.nc: starts from zero\n"
-            "headlab: wrote o/results.nc, o/summary.json\n");
-  const Json figures_before = figures();
-  const ProgramResult again = headlab({"run", "a.toml", "--out", "o", "--resume", "--quiet"});
-  EXPECT_EQ(again.err, "");
-  EXPECT_EQ(figures(), figures_before);
-
-  ASSERT_EQ(headlab({"run", "a.toml", "--out", "o", "--resume", "--replicates", "500"}).code, 0);
-  const Json more = figures();
-  ASSERT_EQ(headlab({"run", "a.toml", "--out", "o", "--replicates", "500", "--overwrite"}).code, 0);
-  EXPECT_EQ(more, figures());
-  EXPECT_NE(more, figures_before);  // the control: the comparison sees a difference
-}
-
-TEST_F(ResumeCommand, IsRefusedAndLeavesTheResults) {
-  ASSERT_EQ(headlab({"run", "a.toml", "--out", "o"}).code, 0);
-  const std::string nodes = contents(folder_ / "o/results.nc");
-  fs::create_directory(folder_ / "text");
-  std::ofstream(folder_ / "text/results.nc") << "no NetCDF";
-  const std::string advice =
-      " - choose another folder, or write --overwrite instead to replace the results there";
-  expect_refusals({
-      {{"run", "a.toml", "--resume"}, "--resume: needs --out DIR, the folder with the results"},
-      {{"run", "a.toml", "--checkpoint", "5m"},
-       "--checkpoint: needs --out DIR, the folder with the results"},
-      {{"run", "a.toml", "--out", "o", "--checkpoint", "never"},
-       "--checkpoint: \"never\" is not a time (allowed: more than 0, written 45s, 30m, 2h, 1h30m "
-       "or "
-       "90 for seconds)"},
-      {{"run", "a.toml", "--out", "o", "--resume", "--set", "heads.kernel.bandwidth=0.9"},
-       "--resume: o/results.nc: condition #0: heads.kernel.bandwidth was 0.8 and is 0.9" + advice},
-      {{"run", "a.toml", "--out", "o", "--resume", "--replicates", "100"},
-       "--resume: o/results.nc: condition #0 has 300 replicates already, more than the 100 asked "
-       "for - ask for at least as many"},
-  });
-  const ProgramResult text = headlab({"run", "a.toml", "--out", "text", "--resume"});
-  EXPECT_EQ(text.code, 2);
-  EXPECT_TRUE(
-      std::regex_match(text.err, std::regex("headlab: --resume: text/results.nc: no headlab "
-                                            "results \\(.*\\)" +
-                                            advice + "\n")))
-      << text.err;
-  EXPECT_EQ(contents(folder_ / "o/results.nc"), nodes);
-}
-
-TEST_F(ResumeCommand, ResultsAreReplacedOnlyWhereThatIsSaid) {
-  ASSERT_EQ(headlab({"run", "a.toml", "--out", "o"}).code, 0);
-  const std::string nodes = contents(folder_ / "o/results.nc");
-  fs::create_directory(folder_ / "s");
-  std::ofstream(folder_ / "s/summary.json") << "of another program";
-  const std::string advice = " - write --resume or --overwrite, or choose another place";
-  expect_refusals({
-      // It would not come back if it had begun.
-      {{"run", "s.toml", "--out", "o", "--replicates", enough},
-       "--out: o/results.nc: is there already" + advice},
-      {{"run", "a.toml", "--out", "s", "--replicates", enough},
-       "--out: s/summary.json: is there already" + advice},
-      {{"run", "a.toml", "--out", "o", "--resume", "--overwrite"},
-       "--overwrite: not with --resume, which continues the results in --out - leave one of "
-       "them out"},
-      {{"run", "a.toml", "--overwrite"}, "--overwrite: needs --out, the place of the results"},
-  });
-  EXPECT_EQ(contents(folder_ / "o/results.nc"), nodes);
-
-  // Where no file can grow as large as results.nc, both stay as they were.
-  const std::string summary_before = contents(folder_ / "o/summary.json");
-  std::ofstream(folder_ / "full.sh") << "trap '' XFSZ; ulimit -f 16; exec \"$@\"\n";
-  const std::string command = "cd '" + folder_.string() + "' && bash full.sh " + program_ +
-                              " run s.toml --out o --overwrite --quiet > .out 2> .err";
-  const int status = std::system(command.c_str());
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 1) << contents(folder_ / ".err");
-  EXPECT_EQ(contents(folder_ / "o/results.nc"), nodes);
-  EXPECT_EQ(contents(folder_ / "o/summary.json"), summary_before);
-  ASSERT_EQ(headlab({"run", "s.toml", "--out", "o", "--overwrite"}).code, 0);
-  EXPECT_NE(contents(folder_ / "o/results.nc"), nodes);
-}
-
-TEST_F(ResumeCommand, ReplacesOnlyWhatItContinues) {
-  ASSERT_EQ(headlab({"run", "a.toml", "--out", "o"}).code, 0);
-  fs::remove(folder_ / "o/results.nc");
-  const std::string summary_before = contents(folder_ / "o/summary.json");
-  ASSERT_EQ(headlab({"dataset", "a.toml", "--replicates", "2", "--out", "d"}).code, 0);
-  const std::string problem =
-      ": is there, but no results.nc to resume from - choose another folder, or write --overwrite "
-      "instead to replace it";
-  expect_refusals({
-      {{"run", "s.toml", "--out", "o", "--resume"}, "--resume: o/summary.json" + problem},
-      {{"run", "s.toml", "--out", "d", "--resume"}, "--resume: d/manifest.json" + problem},
-  });
-  EXPECT_EQ(contents(folder_ / "o/summary.json"), summary_before);
-
-  // What a crash before the first results.nc leaves does not keep a queue from going on.
-  std::string unfinished = summary_before;
-  const std::string complete = "\"complete\": true";
-  unfinished.replace(unfinished.find(complete), complete.size(), "\"complete\": false");
-  std::ofstream(folder_ / "o/summary.json") << unfinished;
-  EXPECT_EQ(headlab({"run", "a.toml", "--out", "o", "--resume"}).code, 0);
-  EXPECT_EQ(summary()["complete"], true);
-}
-
 TEST_F(ResumeCommand, MendsFilesOfTwoStatesOfARun) {
   ASSERT_EQ(headlab({"run", "a.toml", "--out", "o"}).code, 0);
   const std::string nodes = contents(folder_ / "o/results.nc");
@@ -210,35 +103,6 @@ TEST_F(ResumeCommand, MendsFilesOfTwoStatesOfARun) {
   ASSERT_EQ(
       headlab({"run", "a.toml", "--out", "one", "--replicates", "500", "--threads", "1"}).code, 0);
   EXPECT_EQ(results_id_of_netcdf((folder_ / "one/results.nc").string()), last);
-}
-
-TEST_F(ResumeCommand, RefusesResultsWithoutNodes) {
-  ASSERT_EQ(headlab({"run", "s.toml", "--out", "o"}).code, 0);
-  const std::string all = summary()["conditions"].dump();
-  fs::remove_all(folder_ / "o");
-  ASSERT_EQ(headlab({"run", "s.toml", "--out", "o", "--nodes", "none"}).code, 0);
-  // The figures are those of a run that keeps its nodes.
-  const auto figures = [](const std::string& text) {
-    Json json = Json::parse(text);
-    for (Json& condition : json) {
-      condition.erase("seconds");
-      condition.erase("weights_per_second");
-    }
-    return json;
-  };
-  EXPECT_EQ(figures(summary()["conditions"].dump()), figures(all));
-  EXPECT_THROW(read_nodes((folder_ / "o/results.nc").string(), 0), InvalidInput);
-  EXPECT_EQ(headlab({"run", "s.toml", "--out", "o", "--resume"}).err,
-            "headlab: --resume: o/results.nc: was written with --nodes none, and has no nodes to "
-            "resume from - choose another folder, or write --overwrite instead to replace the "
-            "results there\n");
-  expect_refusals(
-      {{{"run", "a.toml", "--out", "o", "--nodes", "none", "--resume"},
-        "--nodes none: leaves out the nodes that --resume continues from - leave one of them out"},
-       {{"run", "a.toml", "--nodes", "none"},
-        "--nodes: needs --out DIR, the folder with the results"},
-       {{"run", "a.toml", "--out", "o", "--nodes", "nine"},
-        "--nodes: \"nine\" is unknown (allowed: all, none) - did you mean \"none\"?"}});
 }
 
 TEST_F(ResumeCommand, KeepsASecondRunOutOfItsFolder) {

@@ -117,49 +117,5 @@ TEST_F(UnitsCommand, AStoppedCommandIsResumed) {
             "another place\n");
 }
 
-TEST_F(UnitsCommand, SayInOneLineWhatIsWrong) {
-  ASSERT_EQ(map({"--out", "o", "--shard", "1/2"}).code, 0);
-  const Words other = {"allocate", "--data", "a.toml", "--budget", "4",      "--replicates",
-                       "1024",     "--out",  "o",      "--resume", "--quiet"};
-  expect_refusals({
-      {{"validate", "--calibrate", "--shard", "1/2"},
-       "--shard: needs --out DIR, the folder of what is kept"},
-      {{"validate", "--shard", "3/2", "--out", "v"},
-       "--shard: there is no shard 3 of 2 (allowed: 1/2 to 2/2)"},
-      // A shard without any setting is rejected as the others are.
-      {{"allocate", "--data", "a.toml", "--budget", "4", "--replicates", "16", "--shard", "4/4",
-        "--out", "few", "--quiet"},
-       "--replicates 16: too few for a selection (allowed: at least 1024)"},
-      {{"allocate", "--data", "a.toml", "--budget", "4", "--dims", "9", "--shard", "4/4", "--out",
-        "few", "--quiet"},
-       "--dims: none is at most the budget 4 and the dimension 4 of the design"},
-      {other,
-       "--resume: o/units_1_of_2.nc: is of headlab allocate --map, not of headlab allocate - "
-       "remove it, or choose another folder"},
-      {{"merge", "o", "--out", "m"},
-       "merge: o has shards of headlab allocate --map - write that command with --out o --resume, "
-       "which joins them"},
-      {{"allocate", "--data", "a.toml", "--budget", "4", "--out", "x"},
-       "--out: is for --map, and for what --shard and --resume keep - write --json FILE"},
-  });
-  EXPECT_EQ(map({"--out", "o", "--shard", "1/2"}).err,
-            "headlab: --out: o/units_1_of_2.nc: is there already - write --resume or --overwrite, "
-            "or choose another place\n");
-  EXPECT_EQ(map({"--out", "o", "--resume", "--seed", "4"}).err,
-            "headlab: --resume: o/units_1_of_2.nc: is of other settings, another seed, other data "
-            "or another "
-            "backend - remove it, or choose another folder\n");
-  // A shard that could not be joined is rejected when it begins.
-  EXPECT_EQ(map({"--out", "o", "--shard", "2/2", "--seed", "4"}).err,
-            "headlab: --shard: o/units_1_of_2.nc: is of other settings, another seed, other data "
-            "or another backend - remove it, or choose another folder\n");
-  EXPECT_EQ(map({"--out", "o", "--shard", "2/3"}).err,
-            "headlab: --shard: o/units_1_of_2.nc: is of another number of shards than 3 - choose "
-            "another folder\n");
-  EXPECT_EQ(map({"--out", "o", "--resume", "--overwrite"}).err,
-            "headlab: --overwrite: not with --resume, which continues what is in --out - leave "
-            "one of them out\n");
-}
-
 }  // namespace
 }  // namespace headlab

@@ -25,40 +25,23 @@
 
 namespace headlab {
 
-inline constexpr const char* scenario_text = R"([scenario]
-name = "cli test"
-[data]
-n = 20
-design = { law = "normal", dim = 4 }
-regression = { law = "cosines", amplitude = [1.0], frequency = [[1.0, 0, 0, 0]], phase = [0.3] }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 2
-dim = 2
-subspaces = { law = "orthogonal" }
-kernel = { law = "gaussian", bandwidth = 0.8 }
-[queries]
-law = "points"
-points = [[0, 0, 0, 0]]
-[run]
-seed = 7
-replicates = 300
-)";
-
 inline std::string contents(const std::filesystem::path& file) {
   std::ostringstream text;
   text << std::ifstream(file).rdbuf();
   return text.str();
 }
 
+/// The files of `use world` in tests that are text.
+inline std::filesystem::path world() {
+  return test::source_dir() + "/tools/cli/testing/world";
+}
+inline const std::string scenario_text = contents(world() / "a.toml");
+
 struct ProgramResult {
   int code = -1;  ///< exit code, or -1 where a signal ended the program
   std::string out;
   std::string err;
 };
-
-/// Arguments, and the line with which they are refused.
-using Refusals = std::vector<std::pair<std::vector<std::string>, std::string>>;
 
 /// Whether a process waits for a signal, which it then keeps from ending it. While a thread is
 /// being made all signals are blocked, those too that nobody waits for.
@@ -87,9 +70,7 @@ class ProgramTest : public FolderTest {
   void SetUp() override {
     FolderTest::SetUp();
     if (HasFatalFailure()) return;
-    std::ofstream(folder_ / "a.toml") << scenario_text;
-    std::ofstream(folder_ / "s.toml")
-        << scenario_text << "[sweep]\n\"heads.kernel.bandwidth\" = [0.4, 0.8]\n";
+    std::filesystem::copy(world(), folder_);
   }
 
   /// Starts the program, which ignores one signal from the beginning, or none.
@@ -110,7 +91,6 @@ class ProgramTest : public FolderTest {
       const int to_out = ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
       const int to_err = ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
       ::setenv("LC_ALL", locale_.c_str(), 1);
-      if (!input_.empty()) ::dup2(::open(input_.c_str(), O_RDONLY), STDIN_FILENO);
       ::dup2(to_out, STDOUT_FILENO);
       ::dup2(to_err, STDERR_FILENO);
       if (::chdir(folder_.c_str()) == 0) ::execv(argv[0], argv.data());
@@ -128,21 +108,6 @@ class ProgramTest : public FolderTest {
     return finish(start(arguments));
   }
 
-  /// Expects exit code 2, that line alone and no new file from each.
-  void expect_refusals(const Refusals& table) const {
-    const std::vector<std::string> before = files();
-    for (const auto& [arguments, message] : table) {
-      std::string line;
-      for (const std::string& argument : arguments) line += " " + argument;
-      SCOPED_TRACE("headlab" + line);
-      const ProgramResult outcome = headlab(arguments);
-      EXPECT_EQ(outcome.code, 2);
-      EXPECT_EQ(outcome.out, "");
-      EXPECT_EQ(outcome.err, "headlab: " + message + "\n");
-    }
-    EXPECT_EQ(files(), before);
-  }
-
   /// The files of the working folder besides those of the test itself.
   std::vector<std::string> files() const {
     std::vector<std::string> names;
@@ -156,7 +121,6 @@ class ProgramTest : public FolderTest {
 
   const std::string program_ = test::program();
   std::string locale_ = "C.UTF-8";  ///< of the program
-  std::string input_;               ///< file that is its standard input; empty: that of the test
 };
 
 }  // namespace headlab
