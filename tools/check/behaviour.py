@@ -126,9 +126,13 @@ def state(folder):
 
 
 def kept(expected, seen):
-    """The lines seen, of which those that a line with marks still fits keep the marks."""
-    return [next((line for line in expected if line != "..." and re.fullmatch(pattern(line), one)), one)
-            for one in seen]
+    """The lines seen; one that fits an expected line with marks, in their order, is that line."""
+    lines, left = [], [line for line in expected if line != "..."]
+    for one in seen:
+        at = next((i for i, line in enumerate(left) if re.fullmatch(pattern(line), one)), None)
+        lines.append(one if at is None else left[at])
+        left = left if at is None else left[at + 1:]
+    return lines
 
 
 def faults_of(step, work, environment):

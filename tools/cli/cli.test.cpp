@@ -16,7 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-using Arguments = std::vector<std::string>;
 
 class CommandLine : public ProgramTest {};
 
@@ -54,43 +53,6 @@ TEST_F(CommandLine, RefusesCudaInOneLineWhereItIsNot) {
   EXPECT_EQ(outcome.err, "headlab: --backend cuda: " + problem + "\n");
   // What was asked for is not replaced in silence; auto is what may choose.
   EXPECT_EQ(headlab({"run", "a.toml", "--backend", "auto", "--quiet"}).code, 0);
-}
-
-TEST_F(CommandLine, WritesJsonAloneToStandardOutput) {
-  const ProgramResult outcome = headlab({"run", "s.toml", "--json", "-"});
-  EXPECT_EQ(outcome.code, 0);
-  const Json json = Json::parse(outcome.out);
-  EXPECT_EQ(json["complete"], true);
-  ASSERT_EQ(json["conditions"].size(), 2u);
-  EXPECT_EQ(json["conditions"][1]["parameters"]["heads"]["kernel"]["bandwidth"], 0.8);
-  std::vector<std::string> indices;
-  for (const auto& [name, index] : json["conditions"][0]["indices"].items())
-    indices.push_back(name);
-  EXPECT_EQ(indices, (std::vector<std::string>{"chordal", "spectral", "overlap", "qk", "output",
-                                               "weights"}));
-}
-
-/// A summary without what the number of threads and the clock decide.
-Json figures_of(const std::string& text) {
-  Json json = Json::parse(text);
-  json["headlab"].erase("threads");
-  for (Json& condition : json["conditions"]) {
-    condition.erase("seconds");
-    condition.erase("weights_per_second");
-  }
-  return json;
-}
-
-TEST_F(CommandLine, GivesTheSameBitsForAnyNumberOfThreads) {
-  const Arguments arguments = {"run", "s.toml", "--json", "-", "--replicates", "1500", "--threads"};
-  auto with = [&](const char* threads, const char* seed) {
-    Arguments all = arguments;
-    all.insert(all.end(), {threads, "--seed", seed});
-    return figures_of(headlab(all).out);
-  };
-  const Json one = with("1", "7");
-  EXPECT_EQ(one, with("2", "7"));
-  EXPECT_NE(one, with("2", "8"));  // the control: the comparison sees a difference
 }
 
 TEST_F(CommandLine, KeepsWhatWasDoneWhenInterrupted) {

@@ -17,7 +17,6 @@
 namespace headlab {
 namespace {
 
-namespace fs = std::filesystem;
 using Arguments = std::vector<std::string>;
 using Json = nlohmann::ordered_json;
 
@@ -86,38 +85,6 @@ TEST_F(Heads, ImportAndCompareEachArchitecture) {
     EXPECT_EQ(alone["layers"][0]["indices"]["chordal"], layer["indices"]["chordal"]);
     EXPECT_EQ(alone["layers"][0]["principal_cosines"], layer["principal_cosines"]);
     EXPECT_TRUE(alone["layers"][0]["indices"]["qk"]["value"].is_null());
-  }
-}
-
-TEST_F(Heads, AFolderNeedsNoOptions) {
-  fs::create_directory(folder_ / "m");
-  write("m/model.safetensors", small_bert().bytes());
-  write("m/config.json", contents(folder_ / "b.json"));
-  const Arguments named = {"import-heads", "b.safetensors", "--arch", "bert",
-                           "--config",     "b.json",        "--out",  "b.nc"};
-  ASSERT_EQ(headlab(named).code, 0);
-  for (const char* path : {"m", "m/model.safetensors"}) {
-    const ProgramResult imported = headlab({"import-heads", path, "--out", "m.nc", "--overwrite"});
-    ASSERT_EQ(imported.code, 0) << imported.err;
-    EXPECT_NE(imported.out.find("bert, 2 layers, H 3, d 12, k 4\n"), std::string::npos)
-        << imported.out;
-    EXPECT_NE(imported.out.find("left out: biases of queries and keys (docs/real-heads.md)\n"),
-              std::string::npos);
-    EXPECT_EQ(Json::parse(headlab({"hdi", "m.nc", "--json", "-"}).out)["layers"],
-              Json::parse(headlab({"hdi", "b.nc", "--json", "-"}).out)["layers"]);
-  }
-  // The options go before the folder's configuration.
-  write("m/config.json", R"({"model_type": "other"})");
-  EXPECT_EQ(headlab({"import-heads", "m", "--config", "b.json", "--out", "c.nc"}).code, 0);
-  EXPECT_EQ(headlab({"import-heads", "m", "--arch", "bert", "--heads", "3", "--out", "a.nc"}).code,
-            0);
-  EXPECT_EQ(headlab({"import-heads", "m", "--out", "o.nc"}).code, 2);
-  for (const Arguments& words :
-       {Arguments{"list"}, Arguments{"list", "architectures"}, Arguments{"help", "import-heads"}}) {
-    const std::string text = headlab(words).out;
-    for (const char* family : {"distilbert", "gpt_neox", "qwen3", "vit"}) {
-      EXPECT_NE(text.find(family), std::string::npos) << words[0] << family;
-    }
   }
 }
 

@@ -98,37 +98,5 @@ TEST_F(ShardsCommand, ANamedTargetIsTheOneThatRuns) {
   }
 }
 
-TEST_F(ShardsCommand, ShareAFolderWithShardsOfOtherCommands) {
-  const std::vector<std::string> map = {"allocate",     "--map", "--data", "a.toml",
-                                        "--budget",     "4",     "--n",    "5,20,80,320",
-                                        "--replicates", "1024",  "--quiet"};
-  const auto map_with = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), map.begin(), map.end());
-    return headlab(more);
-  };
-  for (const std::string shard : {"1/2", "2/2"}) {
-    EXPECT_EQ(headlab({"run", "a.toml", "--shard", shard, "--out", "o", "--quiet"}).code, 0);
-    EXPECT_EQ(map_with({"--shard", shard, "--out", "o"}).code, 0);
-  }
-  const ProgramResult status = headlab({"status", "o"});
-  EXPECT_EQ(status.code, 0) << status.err;
-  EXPECT_TRUE(std::regex_search(status.out, std::regex("2/2 +complete +headlab allocate --map")))
-      << status.out;
-  EXPECT_TRUE(std::regex_search(status.out, std::regex("2/2 +complete +148 of 148"))) << status.out;
-
-  EXPECT_EQ(headlab({"merge", "o", "--out", "m", "--quiet"}).code, 0);
-  EXPECT_EQ(headlab({"run", "a.toml", "--out", "w", "--quiet"}).code, 0);
-  const ProgramResult same = headlab({"diff", "m", "w"});
-  EXPECT_NE(same.out.find("same bits: nodes and figures"), std::string::npos) << same.out;
-
-  const ProgramResult joined = map_with({"--out", "o", "--resume", "--json", "-"});
-  const ProgramResult alone = map_with({"--json", "-"});
-  EXPECT_EQ(joined.code, 0) << joined.err;
-  const auto points = [](const ProgramResult& outcome) {
-    return nlohmann::json::parse(outcome.out)["cells"][0]["points"].dump();
-  };
-  EXPECT_EQ(points(joined), points(alone));
-}
-
 }  // namespace
 }  // namespace headlab

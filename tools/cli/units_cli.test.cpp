@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // --shard and --resume of validate and allocate, by the program itself.
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -18,60 +17,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using Words = std::vector<std::string>;
 
-class UnitsCommand : public ProgramTest {
- protected:
-  ProgramResult map(const Words& more) const {
-    Words all = {"allocate", "--map",       "--data",       "s.toml", "--budget", "4",
-                 "--n",      "5,20,80,320", "--replicates", "1024",   "--quiet"};
-    all.insert(all.end(), more.begin(), more.end());
-    return headlab(all);
-  }
-
-  /// A document without what differs from run to run.
-  Json document(const std::string& name) const {
-    std::ifstream file(folder_ / name);
-    Json json = Json::parse(file);
-    drop_times(json);
-    return json;
-  }
-
- private:
-  static void drop_times(Json& json) {
-    if (json.is_object()) {
-      for (const char* key : {"seconds", "threads"}) json.erase(key);
-    }
-    if (!json.is_structured()) return;
-    for (Json& part : json) drop_times(part);
-  }
-};
-
-TEST_F(UnitsCommand, ShardsOfAMapAreJoinedToTheMapOfOneRun) {
-  ASSERT_EQ(map({"--out", "one"}).code, 0);
-  for (const std::string shard : {"2/3", "1/3", "3/3"}) {
-    const ProgramResult part = map({"--out", "o", "--shard", shard});
-    EXPECT_EQ(part.code, 0) << part.err;
-    EXPECT_EQ(part.out, "");
-  }
-  EXPECT_FALSE(fs::exists(folder_ / "o/map.json"));
-  const ProgramResult status = headlab({"status", "o"});
-  EXPECT_EQ(status.code, 0) << status.err;
-  EXPECT_NE(status.out.find("headlab allocate --map"), std::string::npos) << status.out;
-  ASSERT_EQ(map({"--out", "o", "--resume"}).code, 0);
-  EXPECT_EQ(document("o/map.json"), document("one/map.json"));
-  // Once more, as a scheduler may: nothing is computed, and nothing written.
-  const auto written = fs::last_write_time(folder_ / "o/map.json");
-  const ProgramResult again = map({"--out", "o", "--resume"});
-  EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_EQ(again.out, "");
-  EXPECT_EQ(fs::last_write_time(folder_ / "o/map.json"), written);
-  // Results that are gone are computed again.
-  fs::remove(folder_ / "o/map.nc");
-  EXPECT_EQ(map({"--out", "o", "--resume"}).code, 0);
-  EXPECT_TRUE(fs::exists(folder_ / "o/map.nc"));
-  EXPECT_EQ(document("o/map.json"), document("one/map.json"));
-  ASSERT_EQ(map({"--out", "other", "--seed", "1"}).code, 0);
-  EXPECT_NE(document("other/map.json"), document("one/map.json"));
-}
+class UnitsCommand : public ProgramTest {};
 
 TEST_F(UnitsCommand, AStoppedCommandIsResumed) {
   const auto calibrate = [&](const std::string& time, const Words& more) {
@@ -81,7 +27,7 @@ TEST_F(UnitsCommand, AStoppedCommandIsResumed) {
   };
   const auto runs = [&] {
     std::uint64_t sum = 0;
-    const Json calibration = document("c/calibration.json");
+    const Json calibration = Json::parse(contents(folder_ / "c/calibration.json"));
     for (const Json& rate : calibration["rates"]) {
       sum += rate["trials"].get<std::uint64_t>();
     }

@@ -257,6 +257,15 @@ headlab_faulty_behaviour(unknown_line "unknown_line.txt:3: is no line of a test:
   "$ echo" "expected")
 headlab_faulty_behaviour(nothing "nothing.txt: no command"
   "# prose")
+# With --write the runner mends what it finds, and keeps lines with marks that are right.
+file(CONFIGURE OUTPUT ${check_dir}/behaviour/to_write.txt @ONLY CONTENT
+     "== it is mended\n$ seq 2; seq 5; echo a >&2; exit 3\n| <n>\n| 3\n# kept\n! b\n[2]\n\n$ seq 9\n| 1\n| ...\n| 9\n")
+file(CONFIGURE OUTPUT ${check_dir}/behaviour/written.txt @ONLY CONTENT
+     "== it is mended\n# kept\n$ seq 2; seq 5; echo a >&2; exit 3\n| <n>\n| 2\n| 1\n| 2\n| 3\n| 4\n| 5\n! a\n[3]\n\n$ seq 9\n| 1\n| ...\n| 9\n")
+add_test(NAME behaviour_write WORKING_DIRECTORY ${check_dir}/behaviour COMMAND sh -c
+  "cp to_write.txt scratch.txt && \"$1\" \"$2\" \"$3\" scratch.txt --write && cmp scratch.txt written.txt" sh
+  ${HEADLAB_PYTHON3} ${behaviour_script} $<TARGET_FILE:headlab>)
+set_tests_properties(behaviour_write PROPERTIES LABELS tools)
 
 # The inner loops of the GPU run from registers; a kernel that does not is found.
 if(HEADLAB_CUDA)

@@ -90,7 +90,7 @@ class ProgramTest : public FolderTest {
       }
       const int to_out = ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
       const int to_err = ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-      ::setenv("LC_ALL", locale_.c_str(), 1);
+      ::setenv("LC_ALL", "C.UTF-8", 1);
       ::dup2(to_out, STDOUT_FILENO);
       ::dup2(to_err, STDERR_FILENO);
       if (::chdir(folder_.c_str()) == 0) ::execv(argv[0], argv.data());
@@ -120,7 +120,6 @@ class ProgramTest : public FolderTest {
   }
 
   const std::string program_ = test::program();
-  std::string locale_ = "C.UTF-8";  ///< of the program
 };
 
 }  // namespace headlab
