@@ -10,7 +10,7 @@ A file has tests; each begins with a line "== what it shows" and an empty folder
     use world                     the files of tools/cli/testing/world, a.toml and s.toml
     --- NAME                      the file NAME, of the lines up to a line "---"
     $ COMMAND                     a step: bash runs it, with the program as `headlab`, the source tree as
-                                  $SOURCE and no standard input
+                                  $SOURCE, no standard input and no GPU
     | text                        a line that it writes to standard output
     ! text                        a line that it writes to standard error
     [2]                           its exit code, where that is not 0
@@ -146,7 +146,7 @@ def faults_of(step, work, environment):
         seen = seen[:-1] if not seen[-1] else [*seen[:-1], seen[-1] + "<no newline>"]
         expected = step.expected[stream]
         if not alike(expected, seen):
-            changes = list(difflib.unified_diff(expected, seen, lineterm="", n=1))[2:]
+            changes = list(difflib.unified_diff(expected, kept(expected, seen), lineterm="", n=1))[2:]
             yield "\n    ".join([f"{stream} is another:", *changes]), \
                 lambda stream=stream, lines=kept(expected, seen): step.expected.update({stream: lines})
     after = state(work)
@@ -156,10 +156,11 @@ def faults_of(step, work, environment):
 
 
 def check(path, headlab, write):
-    """Faults of a file that are left."""
+    """Runs the tests of a file: the number of steps, and the faults that are left."""
     steps, faults = [], []
     for name, parts in read(path):
-        with commands.scratch(headlab, SOURCE=SOURCE, COLUMNS=None) as (work, environment):
+        # Without the machine's GPUs the program says the same everywhere.
+        with commands.scratch(headlab, SOURCE=SOURCE, COLUMNS=None, CUDA_VISIBLE_DEVICES="") as (work, environment):
             for part in parts:
                 if isinstance(part, Step):
                     steps.append(part)
