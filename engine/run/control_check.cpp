@@ -128,8 +128,8 @@ std::string refused_controls(const RunResult& result) {
     char z[32];
     std::snprintf(z, sizeof z, "%.3g", controls->largest_z);
     return numbered_condition(i) + ": controls refused: an adjustment of mean 0 is " + z +
-           " standard errors from it, so theory and simulation disagree; the figures are those "
-           "without controls";
+           " standard errors from it, so a mean is wrong, or the pilot did not see how far the "
+           "statistic goes; the figures are those without controls";
   }
   return "";
 }

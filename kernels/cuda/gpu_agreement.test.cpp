@@ -189,9 +189,9 @@ TEST_F(GpuBackend, QueriesFarFromOneAnotherAreEquivalentToReference) {
               test::make_plan({.n = 300, .d = k + 2, .heads = heads, .k = k, .queries = 6},
                               GaussianKernel{.bandwidth = k > 8 ? 2.5 : 1}, estimator, mode);
           const std::vector<double> far(d, 60.0);
-          plan.design =
-              MixtureDesign{.weights = {0.5, 0.5}, .means = {std::vector<double>(d), far}}.sampler(
-                  plan.table);
+          plan.design = MixtureDesign{.weights = std::vector{0.5, 0.5},
+                                      .means = std::vector{std::vector<double>(d), far}}
+                            .sampler(plan.table);
           for (std::size_t i = 0; i < 3 * d; ++i) plan.query_points[i] += 60;
           ASSERT_EQ(plan_launch(plan).microkernel, form);
           compare(plan, 2);
