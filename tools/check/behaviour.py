@@ -83,7 +83,7 @@ def read(path):
         elif isinstance(step, Step) and re.fullmatch(r"\[[1-9]\d*\]", line):
             step.code, step.last = int(line[1:-1]), i
         else:
-            sys.exit(f"{path.name}:{i}: is no line of a test: {line}")
+            sys.exit(f"{path.name}:{i}: not a line of a test: {line}")
     return tests
 
 

@@ -3,9 +3,9 @@
 
 Counted for each row (tools/check/slots.toml explains its keys): issue slots, instructions of the special
 function unit and shared-memory instructions of a tile per weight and lane, registers, spills and thread blocks
-on a multiprocessor. Fails where a kernel is more expensive than its row, and where any kernel of the objects has
-loads of global memory that are ordered with writes (LDG.STRONG): what these kernels read, no other thread writes. Exits with 77 where there is no disassembler, or where the objects are of
-another compiler than the table.
+on a multiprocessor. Fails where a kernel is more expensive than its row, and where a kernel loads from global memory
+in order with writes (LDG.STRONG), which slows loads and is needless: no other thread writes what these kernels read.
+Exits with 77 where there is no disassembler, or where another compiler than the table's made the objects.
 
   --toolkit VERSION  CUDA version of the compiler
   --tools FOLDER     where tools/test keeps cuobjdump and nvdisasm; the toolkit's are found through PATH

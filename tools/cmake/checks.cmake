@@ -253,7 +253,7 @@ headlab_faulty_behaviour(new_file "rejected, and yet there appeared, changed or 
   "$ headlab rewind $(touch new)" "! ..." "[2]")
 headlab_faulty_behaviour(changed_file "rejected, and yet there appeared, changed or went: old\n$"
   "--- old" "text" "---" "$ headlab rewind $(echo more >> old)" "! ..." "[2]")
-headlab_faulty_behaviour(unknown_line "unknown_line.txt:3: is no line of a test: expected"
+headlab_faulty_behaviour(unknown_line "unknown_line.txt:3: not a line of a test: expected"
   "$ echo" "expected")
 headlab_faulty_behaviour(nothing "nothing.txt: no command"
   "# prose")
