@@ -27,6 +27,10 @@ ArrayXd centred(const ArrayXd& x) {
 
 /// Least standard deviation of a control, in scales and in errors of its mean.
 constexpr double min_spread = 1e-5, min_errors = 1e3;
+/// Largest |mean| in the pilot of what is subtracted, in standard errors: what is further off has
+/// much of its mean in replicates so rare that the pilot has none, and coefficients that do not
+/// know them.
+constexpr double max_mean_errors = 3;
 
 /// True where a control varies by more than rounding, and no more wildly than its mean can bear.
 bool is_usable(const ControlSample& control) {
@@ -41,6 +45,14 @@ bool is_usable(const ControlSample& control) {
     return false;
   }
   return squares.square().mean() <= control.max_kurtosis * variance * variance;
+}
+
+/// True where numbers of mean 0 have one that is no further from it than chance takes it.
+/// \param error bound of that of their exact mean
+bool shows_mean(const ArrayXd& numbers, double error) {
+  const double sd = std::sqrt(centred(numbers).square().mean());
+  return std::abs(numbers.mean()) <=
+         max_mean_errors * sd / std::sqrt(static_cast<double>(numbers.size())) + error;
 }
 
 /// Least squares, on rows [from, from + size) of controls [N][C], about their means there.
@@ -105,8 +117,14 @@ std::vector<double> fit_controls(std::span<const double> y, std::span<const Cont
       continue;
     }
     const VectorXd all = fitted_coefficients(target, x, 0, size);
-    for (std::size_t i = 0; i < used.size(); ++i)
+    double error = 0;
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      error += std::abs(all(static_cast<Index>(i))) * controls[used[i]].error;
+    }
+    if (!shows_mean((x * all).array(), error)) continue;
+    for (std::size_t i = 0; i < used.size(); ++i) {
       coefficients[used[i]] = all(static_cast<Index>(i));
+    }
     break;
   }
   return coefficients;

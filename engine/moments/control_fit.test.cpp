@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -50,6 +51,24 @@ TEST(ControlFit, FindsTheCoefficientsOfControlsThatPay) {
   EXPECT_NEAR(fitted[1], -1, 5 * 0.5 / std::sqrt(2000.0));
 }
 
+TEST(ControlFit, DoesNotUseWhatThePilotHasNoMeanOf) {
+  const std::size_t count = 1024;
+  const std::vector<double> x = normals(count, 1), rest = normals(count, 2);
+  const double error = 1 / std::sqrt(static_cast<double>(count));
+  // As if replicates that the pilot lacks carried some standard errors of the mean.
+  for (const double away : {0.0, 1.0, 6.0}) {
+    std::vector<double> control = x;
+    for (double& number : control) number -= away * error;
+    const std::vector<double> y = mix({x, rest}, {2, 0.5});
+    const double fitted = fit_controls(y, samples({control}), 60, Choices{{0}})[0];
+    if (away > 5) {
+      EXPECT_EQ(fitted, 0);
+    } else {
+      EXPECT_NEAR(fitted, 2, 5 * 0.5 * error) << away;
+    }
+  }
+}
+
 TEST(ControlFit, DoesNotUseWhatDoesNotPay) {
   // A gain above 1.1 takes a correlation above 0.3; 0.2 has 1.04.
   for (unsigned seed = 0; seed < 200; ++seed) {
@@ -64,12 +83,14 @@ TEST(ControlFit, DoesNotUseWhatDoesNotPay) {
 
 TEST(ControlFit, LeavesOutControlsWithWildTails) {
   Columns controls = {normals(1024, 1), normals(1024, 2)};
-  for (double& x : controls[1]) x = std::exp(2 * x);
+  for (double& x : controls[1]) x = std::exp(2 * x) - std::exp(2.0);
   const std::vector<double> y = mix({controls[0], controls[1], normals(1024, 3)}, {1, 1, 0.1});
   const std::vector<double> fitted = fit_controls(y, samples(controls), 60, Choices{{1}});
   EXPECT_EQ(fitted[1], 0);
   // The same control without its tail.
   for (double& x : controls[1]) x = std::min(x, 10.0);
+  const double mean = std::accumulate(controls[1].begin(), controls[1].end(), 0.0) / 1024;
+  for (double& x : controls[1]) x -= mean;
   const std::vector<double> tame = mix({controls[0], controls[1], normals(1024, 3)}, {1, 1, 0.1});
   EXPECT_NE(fit_controls(tame, samples(controls), 60, Choices{{1}})[1], 0);
 }

@@ -21,9 +21,13 @@ struct ControlReport {
   std::uint64_t tested = 0;      ///< of these, used: a run uses those whose mean it can test
   double largest_z = 0;          ///< largest |mean| of those tested, in standard errors
   bool refused = false;          ///< some mean is not 0: figures are those without controls
+  bool wilder = false;           ///< some adjustment varies far more than in the pilot: likewise
   /// By name of the figure, squared standard error without controls over that with them; NaN where
   /// unknown.
   std::vector<std::pair<std::string, double>> gains = {};
+
+  /// True where the figures are those with controls.
+  bool used() const { return !refused && !wilder; }
 
   template <class Visitor>
   void fields(Visitor& visit) const {
@@ -34,6 +38,9 @@ struct ControlReport {
     visit("tested", tested, "adjustments that are used, whose means were tested");
     visit("largest_z", largest_z, "largest |mean| of an adjustment, in standard errors");
     visit("refused", refused, "a mean is not 0, so that figures are those without controls");
+    visit("wilder", wilder,
+          "an adjustment varies far more than in the pilot, so that figures are those without "
+          "controls");
     visit("gain", by_name(gains), "variance without controls over variance with them",
           {.item = "gain"});
   }

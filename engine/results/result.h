@@ -36,13 +36,13 @@ struct ConditionResult {
   std::shared_ptr<const ControlReport> controls = {};          ///< where there are exact controls
 };
 
-/// How the figures of a condition use its controls: not at all where these were refused. None where
-/// it has no controls.
+/// How the figures of a condition use its controls: not at all where its figures are those without.
+/// None where it has no controls.
 inline std::optional<ControlUse> control_use(const ConditionResult& one) {
   const ControlUse* use = control_use(one.plan);
   if (use == nullptr) return {};
   ControlUse copy = *use;
-  if (one.controls && one.controls->refused) copy.never();
+  if (one.controls && !one.controls->used()) copy.never();
   return copy;
 }
 

@@ -15,6 +15,9 @@ namespace {
 
 /// Fewest nodes whose spread is taken for that of the replicates.
 constexpr std::size_t min_nodes = 8;
+/// Largest spread over a run's nodes that is taken for that of the pilot, as a multiple of it: at
+/// min_nodes normal nodes a healthy one is larger with a probability below 1e-10.
+constexpr double max_spread_ratio = 3;
 
 /// Difference of two statistics, one of which has controls, over the replicates of a run.
 class Adjustments {
@@ -78,8 +81,14 @@ class Tests {
     ++report_.adjusted;
     if (!used) return;
     ++report_.tested;
-    // The pilot, to which coefficients were fitted, may lack the tails that the run has.
-    const double error = std::max(spread.sd / root_, adjustments_.error(plain, with));
+    // The pilot, to which coefficients were fitted, may lack the tails that the run has. What is
+    // left then is no control: its mean says nothing, and it adds variance.
+    const double of_run = adjustments_.error(plain, with);
+    if (of_run > max_spread_ratio * spread.sd / root_) {
+      report_.wilder = true;
+      return;
+    }
+    const double error = std::max(spread.sd / root_, of_run);
     const double z = std::abs(normal_of_skewed(
         adjustments_.mean(plain, with) / std::hypot(error, rounding), spread.skewness / root_));
     if (!(z <= report_.largest_z)) report_.largest_z = z;
@@ -128,8 +137,8 @@ std::string refused_controls(const RunResult& result) {
     char z[32];
     std::snprintf(z, sizeof z, "%.3g", controls->largest_z);
     return numbered_condition(i) + ": controls refused: an adjustment of mean 0 is " + z +
-           " standard errors from it, so a mean is wrong, or the pilot did not see how far the "
-           "statistic goes; the figures are those without controls";
+           " standard errors from it, so a mean is wrong, or neither the pilot nor the run saw "
+           "how far the statistic goes; the figures are those without controls";
   }
   return "";
 }

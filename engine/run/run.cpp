@@ -298,7 +298,7 @@ class Run {
   }
 
   /// Tests the means of the controls, and compares the figures with those without controls, which
-  /// take their place where the test fails.
+  /// take their place where the test fails or the pilot lacked tails of the run.
   ControlReport report_controls(const Plan& plan, const FoundControls& found,
                                 const MomentTree& tree, ConditionEstimates& estimates) const {
     ControlReport report = check_controls(found, tree);
@@ -309,7 +309,7 @@ class Run {
       const double ratio = before[i].number->mcse / with[i].number->mcse;
       report.gains.emplace_back(with[i].name, ratio * ratio);
     }
-    if (report.refused) estimates = std::move(without);
+    if (!report.used()) estimates = std::move(without);
     return report;
   }
 

@@ -251,18 +251,25 @@ std::string controls_text(const RunResult& result) {
                                                            {"head_variance_mean", "V"},
                                                            {"head_covariance_mean", "C"}};
   std::uint64_t statistics = 0, adjusted = 0, tested = 0;
-  bool refused = false;
+  bool refused = false, wilder = false;
   for (const ConditionResult& one : result.conditions) {
     if (!one.controls) continue;
     statistics += one.controls->statistics;
     refused = refused || one.controls->refused;
-    if (one.controls->refused) continue;
+    wilder = wilder || one.controls->wilder;
+    if (!one.controls->used()) continue;
     adjusted += one.controls->adjusted;
     tested += one.controls->tested;
   }
   if (statistics == 0) return "";
-  const std::string refusal = "controls: refused - figures are those without controls\n";
-  if (refused && adjusted == 0) return refusal;
+  std::string left_out;
+  if (refused) left_out += "controls: refused - figures are those without controls\n";
+  if (wilder) {
+    left_out +=
+        "controls: left out, because they vary far more in the run than in its pilot - figures are "
+        "those without controls\n";
+  }
+  if (!left_out.empty() && adjusted == 0) return left_out;
   std::string text = "controls: " + std::to_string(tested) + " of " + std::to_string(statistics) +
                      " statistics are adjusted" +
                      (tested > 0 ? ", and their adjustments tested" : "");
@@ -275,7 +282,7 @@ std::string controls_text(const RunResult& result) {
   for (const auto& [name, label] : shown) {
     double least = std::numeric_limits<double>::infinity(), largest = 0;
     for (const ConditionResult& one : result.conditions) {
-      if (!one.controls || one.controls->refused) continue;
+      if (!one.controls || !one.controls->used()) continue;
       for (const auto& [figure, gain] : one.controls->gains) {
         if (figure != name || !std::isfinite(gain)) continue;
         least = std::min(least, gain);
@@ -293,7 +300,7 @@ std::string controls_text(const RunResult& result) {
     // A loss of a tenth may be chance.
     if (smallest < 0.9) text += "; below 1 it rises, and controls are better left out";
   }
-  return text + "\n" + (refused ? refusal : "");
+  return text + "\n" + left_out;
 }
 
 /// Stages that no index of subspaces sees.

@@ -136,7 +136,9 @@ TEST(ControlledRuns, RefuseAMeanThatIsOneInAHundredOff) {
     for (double& mean : means.of_noise) mean *= 1.01;
     return means;
   };
-  const RunResult result = run(scenario_of(), faulty);
+  // As many replicates as see what the pilot does not.
+  const std::vector<std::string> long_run = {"run.replicates=20000"};
+  const RunResult result = run(scenario_of(long_run), faulty);
   EXPECT_NE(refused_controls(result).find("#0: controls refused: an adjustment of mean 0 is"),
             std::string::npos)
       << refused_controls(result);
@@ -144,7 +146,7 @@ TEST(ControlledRuns, RefuseAMeanThatIsOneInAHundredOff) {
   EXPECT_TRUE(one.controls->refused);
   EXPECT_GT(one.controls->largest_z, 6);
   // The figures are those without controls.
-  const ConditionResult without = run_one({"run.controls=\"none\""});
+  const ConditionResult without = run_one({long_run[0], "run.controls=\"none\""});
   EXPECT_EQ(one.estimates.mse.value, without.estimates.mse.value);
   EXPECT_EQ(one.estimates.mse.mcse, without.estimates.mse.mcse);
 }
@@ -226,6 +228,45 @@ TEST(ControlledRuns, LeaveOutWhatFloat32DoesNotHold) {
     EXPECT_FALSE(one.controls->refused) << amplitude;
     EXPECT_GT(one.controls->adjusted, 0u) << amplitude;  // of noise, which is not small
   }
+}
+
+/// Settings in which replicates that a pilot of 1024 lacks make most of a control's mean: the
+/// query, or the bumps, are many bandwidths from all points.
+TEST(ControlledRuns, LeaveOutTailsThatThePilotLacks) {
+  const std::vector<std::vector<std::string>> settings = {
+      {"data.n=8", "data.design={ law = \"normal\", dim = 2, mean = [0.875, -1.5] }",
+       "data.regression={ law = \"zero\" }", "data.noise.sd=0.125", "heads.count=2", "heads.dim=1",
+       "heads.subspaces={ law = \"explicit\", matrices = [[[-0.5180], [-0.8554]], "
+       "[[-0.5086], [0.8610]]], orthonormalise = true }",
+       "heads.kernel.bandwidth=2", "queries.points=[[1, -12]]"},
+      {"data.n=2", "data.design={ law = \"normal\", dim = 3, mean = [0, 0.125, 1.75] }",
+       "data.regression={ law = \"bumps\", heights = [0.125], centres = [[0, -0.75, -1.5]], widths "
+       "= [0.25] }",
+       "data.noise.sd=0.125", "heads.count=1", "heads.dim=1", "heads.kernel.bandwidth=1",
+       "queries={ law = \"design\", count = 1 }"}};
+  for (std::vector<std::string> sets : settings) {
+    for (const char* replicates : {"1000", "4096", "16384"}) {
+      std::vector<std::string> all = sets;
+      all.push_back(std::string("run.replicates=") + replicates);
+      const ConditionResult one = run_one(all);
+      ASSERT_NE(one.controls, nullptr);
+      EXPECT_FALSE(one.controls->refused) << sets[0] << ", " << replicates;
+      if (!one.controls->used()) continue;
+      EXPECT_EQ(one.controls->gains.at(0).first, "mse");
+      EXPECT_GT(one.controls->gains.at(0).second, 0.9) << sets[0] << ", " << replicates;
+    }
+  }
+}
+
+TEST(ControlledRuns, AreLeftOutWhereTheRunIsWilderThanThePilot) {
+  const ConditionResult one = run_one({});
+  EXPECT_FALSE(check_controls(*one.found.controls, one.tree).wilder);
+  FoundControls tame = *one.found.controls;
+  for (double& sd : tame.noise_sd) sd /= 4;
+  const ControlReport report = check_controls(tame, one.tree);
+  EXPECT_TRUE(report.wilder);
+  EXPECT_FALSE(report.refused);
+  EXPECT_FALSE(report.used());
 }
 
 TEST(ControlledRuns, NeedASessionThatKnowsTheMeans) {
