@@ -89,6 +89,12 @@ std::string widest_simd() {
   throw std::invalid_argument("HEADLAB_SIMD: is not avx512, avx2 or portable");
 }
 
+std::string machine_name() {
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
 std::time_t wall_clock() {
   // Until the year 9999, the last that dates are written for.
   if (const auto played = number_of("HEADLAB_CLOCK", 0, 253402300799)) return *played;

@@ -38,6 +38,9 @@ int online_processors();
 /// The SIMD target that no computation may exceed, as --simd names it; empty: that of the machine.
 std::string widest_simd();
 
+/// Name of the machine in its network.
+std::string machine_name();
+
 /// Seconds since 1970.
 std::time_t wall_clock();
 

@@ -178,24 +178,22 @@ ShardRecords records_of(const Value& manifest) {
   return records;
 }
 
-/// Keeps other processes from the manifest of a folder. Best effort: some network file systems have
-/// no locks.
-class FolderLock {
- public:
-  explicit FolderLock(const std::string& folder)
-      : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    while (descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
-    }
-  }
-  ~FolderLock() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
+constexpr const char* no_manifest = "no manifest";
 
- private:
-  int descriptor_;
-};
+/// What is at `path`; nothing where there is no file, nor JSON in it.
+std::optional<Value> manifest_at(const std::string& path) {
+  return parse_json(read_file(path, max_manifest_bytes));
+}
+
+bool has_file(const std::string& path) {
+  std::error_code none;
+  return std::filesystem::exists(path, none);
+}
+
+/// How far digits go in `text` from `at` on.
+std::size_t after_digits(const std::string& text, std::size_t at) {
+  return std::min(text.find_first_not_of("0123456789", at), text.size());
+}
 
 }  // namespace
 
@@ -204,42 +202,86 @@ std::string manifest_json(const Dataset& dataset, const ShardRecords& records,
   return json_text(ManifestFields{dataset, records, program});
 }
 
-ShardRecords read_manifest(const std::string& path, const Dataset& dataset,
-                           const Provenance& program, bool overwrite) {
-  std::error_code none;
-  if (!std::filesystem::exists(path, none)) return {};
-  const std::string text = read_file(path, max_manifest_bytes);
-  std::string difference;
+FolderLock::FolderLock(const std::string& folder)
+    : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  while (descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+  }
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+std::string difference_to_manifest(const std::string& path, const Dataset& dataset,
+                                   const Provenance& program) {
+  if (!has_file(path)) return "";
   try {
-    const Value manifest = parse_json(text).value_or(Value());
+    const Value manifest = manifest_at(path).value_or(Value());
     // Both as read from a text, so that a number has one form.
     const Value expected = parse_json(manifest_json(dataset, {}, program)).value();
-    const Value here = identity_of(manifest);
-    const Value wanted = identity_of(expected);
-    if (here == wanted) return records_of(manifest);
-    difference = first_difference(here, wanted).value().substr(1);
+    const auto difference = first_difference(identity_of(manifest), identity_of(expected));
+    if (!difference) {
+      records_of(manifest);
+      return "";
+    }
+    return difference->empty() ? "the whole" : difference->substr(1);
   } catch (const JsonMismatch&) {
-    if (overwrite) return {};
-    throw InvalidInput(
-        path +
-        ": is not a manifest of headlab dataset - write --overwrite, or choose another "
-        "folder");
+    return no_manifest;
   }
-  if (overwrite) return {};
-  throw InvalidInput(path + ": is of another data set (" + one_line(difference) +
-                     " differs) - write --overwrite, or choose another folder");
+}
+
+ShardRecords read_manifest(const std::string& path, const Dataset& dataset,
+                           const Provenance& program) {
+  if (!has_file(path)) return {};
+  const std::string difference = difference_to_manifest(path, dataset, program);
+  if (difference.empty()) return records_of(manifest_at(path).value());
+  throw InvalidInput(path +
+                     (difference == no_manifest
+                          ? ": is not a manifest of headlab dataset"
+                          : ": is of another data set (" + one_line(difference) + " differs)") +
+                     " - write --overwrite, or choose another folder");
 }
 
 ShardRecords update_manifest(const std::string& folder, const Dataset& dataset,
                              const ShardRecords& records, const std::vector<ShardId>& lost,
-                             const Provenance& program, bool overwrite) {
+                             const Provenance& program) {
   const std::string path = folder + "/manifest.json";
   const FolderLock lock(folder);
-  ShardRecords all = read_manifest(path, dataset, program, overwrite);
+  ShardRecords all = read_manifest(path, dataset, program);
   for (const ShardId& id : lost) all.erase(id);
   for (const auto& [id, files] : records) all[id] = files;
   write_atomically(path, manifest_json(dataset, all, program));
   return all;
+}
+
+FilesOfManifest files_of_manifest(const std::string& path) {
+  FilesOfManifest files;
+  try {
+    if (!has_file(path)) return files;
+    const Value manifest = manifest_at(path).value_or(Value());
+    for (const auto& [id, records] : records_of(manifest)) {
+      for (const FileRecord& record : records) {
+        if (is_file_of_data_set(record.name)) files.names.push_back(record.name);
+      }
+    }
+    files.complete = as<bool>(required(manifest, "complete"));
+  } catch (const std::exception&) {
+    return {};
+  }
+  return files;
+}
+
+bool is_file_of_data_set(const std::string& name) {
+  const std::string condition = "condition_", shard = "/shard_";
+  if (!name.starts_with(condition)) return false;
+  std::size_t at = after_digits(name, condition.size());
+  if (at == condition.size() || name.compare(at, shard.size(), shard) != 0) return false;
+  const std::size_t number = at + shard.size();
+  at = after_digits(name, number);
+  if (at == number) return false;
+  const std::string rest = name.substr(at);
+  return rest == ".nc" || (rest.starts_with("/") && rest.ends_with(".npy") &&
+                           rest.find('/', 1) == std::string::npos && rest.size() > 5);
 }
 
 }  // namespace headlab

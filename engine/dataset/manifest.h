@@ -42,17 +42,45 @@ using ShardRecords = std::map<ShardId, std::vector<FileRecord>>;
 std::string manifest_json(const Dataset& dataset, const ShardRecords& records,
                           const Provenance& program);
 
+/// Where the manifest at `path` says first that it is of another data set than `dataset`, as
+/// "conditions/0/parameters/run/seed", or that it is "no manifest". Empty where there is no file.
+std::string difference_to_manifest(const std::string& path, const Dataset& dataset,
+                                   const Provenance& program);
+
 /// The finished shards that the manifest at `path` names; none where there is no file. Throws
-/// InvalidInput where it is not a manifest, or is that of another data set than `dataset`; none of
-/// its shards with `overwrite`.
+/// InvalidInput where it is not a manifest, or is that of another data set than `dataset`.
 ShardRecords read_manifest(const std::string& path, const Dataset& dataset,
-                           const Provenance& program, bool overwrite = false);
+                           const Provenance& program);
 
 /// Adds `records` to the manifest in `folder`, which other processes may do at the same time for
 /// other shards, and removes the shards in `lost` that it still names. Returns all it names then.
 /// Throws InvalidInput and RunFailed.
 ShardRecords update_manifest(const std::string& folder, const Dataset& dataset,
                              const ShardRecords& records, const std::vector<ShardId>& lost,
-                             const Provenance& program, bool overwrite = false);
+                             const Provenance& program);
+
+/// What the manifest of any data set lists.
+struct FilesOfManifest {
+  std::vector<std::string> names;  ///< of finished shards, relative to its folder
+  bool complete = false;           ///< it says so
+};
+/// Nothing where the file at `path` is no manifest. Names that no data set has are left out.
+FilesOfManifest files_of_manifest(const std::string& path);
+
+/// True for names as condition_000/shard_00.nc and condition_000/shard_00/X.npy.
+bool is_file_of_data_set(const std::string& name);
+
+/// Keeps other processes from a folder's manifest. Best effort: some network file systems have no
+/// locks.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_;
+};
 
 }  // namespace headlab

@@ -5,8 +5,6 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
-#include <charconv>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
@@ -20,6 +18,7 @@
 #include "engine/files/atomic_file.h"
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
+#include "engine/files/temporary_path.h"
 
 namespace headlab {
 namespace {
@@ -27,19 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 static_assert(std::endian::native == std::endian::little, "files hold the numbers as they are");
-
-constexpr std::string_view temporary_mark = ".tmp-";
-
-/// True for the temporary of a process that has ended; those of other formats count too.
-bool is_left_over(const std::string& name, const std::string& target) {
-  if (!name.starts_with(target + std::string(temporary_mark))) return false;
-  const char* const begin = name.data() + target.size() + temporary_mark.size();
-  const char* const end = name.data() + name.size();
-  pid_t process = 0;
-  const auto [stop, error] = std::from_chars(begin, end, process);
-  if (error != std::errc() || stop != end || process <= 0) return false;
-  return ::kill(process, 0) != 0 && errno == ESRCH;
-}
 
 /// A file of known size.
 class SizedFile {
@@ -242,31 +228,20 @@ class NetcdfShard : public ShardOutput {
 }  // namespace
 
 TemporaryPath::TemporaryPath(std::string target)
-    : target_(std::move(target)),
-      name_(target_ + std::string(temporary_mark) + std::to_string(::getpid())),
-      scratch_(name_) {
-  const fs::path folder = fs::path(target_).parent_path();
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw cannot_be_written(folder.string(), error.value());
-  std::vector<fs::path> left_over;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (is_left_over(entry.path().string(), target_)) left_over.push_back(entry.path());
-  }
-  fs::remove_all(name_, error);
-  fs::remove_all(target_, error);
-  for (const fs::path& path : left_over) fs::remove_all(path, error);
+    : target_(std::move(target)), name_(temporary_name(target_)), scratch_(name_) {
+  const std::string folder = folder_of(target_);
+  make_folder(folder);
+  clear_temporaries(folder);
 }
 
 TemporaryPath::~TemporaryPath() {
   if (renamed_) return;
-  std::error_code error;
-  fs::remove_all(name_, error);
-  fs::remove(fs::path(name_).parent_path(), error);  // where nothing else is in it
+  remove_made(name_);
+  ::rmdir(folder_of(name_).c_str());  // where nothing else is in it
 }
 
 void TemporaryPath::rename() {
-  if (std::rename(name_.c_str(), target_.c_str()) != 0) throw cannot_be_written(target_, errno);
+  move_made(name_, target_);
   renamed_ = true;
   flush_folder_of(target_);
 }

@@ -22,11 +22,10 @@ struct DatasetAttributes {
   std::vector<std::pair<std::string, std::int64_t>> numbers;
 };
 
-/// A file or folder under the name PATH.tmp-<pid> until it is finished. Where it is not it goes.
+/// A file or folder under a temporary name until it is finished. Where it is not it goes.
 class TemporaryPath {
  public:
-  /// Makes the folder that it is in, and removes what is at the target, whose room on the disk may
-  /// be needed, and what ended processes left of the same target. Throws RunFailed.
+  /// Makes the folder that it is in. Throws RunFailed, also where that is a link.
   explicit TemporaryPath(std::string target);
   ~TemporaryPath();
   TemporaryPath(const TemporaryPath&) = delete;
@@ -34,7 +33,8 @@ class TemporaryPath {
 
   const std::string& target() const { return target_; }
   const std::string& name() const { return name_; }
-  /// Puts it in its place. Throws RunFailed.
+  /// Puts it in its place; of a folder that is there already, its files take the place of those
+  /// with their names. Throws RunFailed.
   void rename();
 
  private:

@@ -131,28 +131,22 @@ TEST_F(ShardFiles, AreTemporaryUntilTheyAreFinished) {
   EXPECT_FALSE(fs::exists(at("condition")));  // nothing else was in it
 
   fs::create_directories(at("condition/shard"));
-  std::ofstream(at("condition/shard/old")) << "old";
+  std::ofstream(at("condition/shard/new")) << "old";
+  std::ofstream(at("condition/shard/notes")) << "of the user";
   TemporaryPath path(at("condition/shard"));
   fs::create_directory(path.name());
   std::ofstream(path.name() + "/new") << "new";
   path.rename();
   EXPECT_FALSE(fs::exists(path.name()));
-  EXPECT_FALSE(fs::exists(at("condition/shard/old")));
+  EXPECT_EQ(contents(at("condition/shard/notes")), "of the user");
   EXPECT_EQ(contents(at("condition/shard/new")), "new");
 }
 
-TEST_F(ShardFiles, TakeAwayWhatAnEndedProcessLeft) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(0);
-  ::waitpid(child, nullptr, 0);
-  const std::string dead = at("shard.tmp-" + std::to_string(child));
-  const std::vector<std::string> others = {at("shard.tmp-1"), at("shard.tmp-x"), at("shard.nc"),
-                                           at("shard_2.tmp-" + std::to_string(child))};
-  std::ofstream(dead) << "half";
-  for (const std::string& other : others) std::ofstream(other) << "other";
-  const TemporaryPath path(at("shard"));
-  EXPECT_FALSE(fs::exists(dead));
-  for (const std::string& other : others) EXPECT_TRUE(fs::exists(other)) << other;
+TEST_F(ShardFiles, AreNotWrittenThroughLinks) {
+  fs::create_directories(at("elsewhere"));
+  fs::create_directory_symlink("elsewhere", at("condition"));
+  EXPECT_THROW(TemporaryPath path(at("condition/shard")), RunFailed);
+  EXPECT_TRUE(fs::is_empty(at("elsewhere")));
 }
 
 }  // namespace

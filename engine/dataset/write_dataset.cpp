@@ -10,7 +10,6 @@
 #include <future>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <thread>
@@ -20,6 +19,7 @@
 
 #include "engine/dataset/draw_shard.h"
 #include "engine/dataset/manifest.h"
+#include "engine/dataset/replacement.h"
 #include "engine/dataset/shard_output.h"
 #include "engine/files/atomic_file.h"
 #include "engine/files/error.h"
@@ -200,18 +200,19 @@ std::pair<ShardId, std::vector<FileRecord>> finish_shard(const Dataset& dataset,
 class Writing {
  public:
   Writing(const Dataset& dataset, const std::string& folder, const Session& session,
-          const Provenance& program, std::vector<ShardId> lost, bool overwrite)
+          const Provenance& program, std::vector<ShardId> lost)
       : dataset_(dataset),
         folder_(folder),
         session_(session),
         program_(program),
         threads_(thread_count(session.threads)),
-        lost_(std::move(lost)),
-        overwrite_(overwrite) {}
+        lost_(std::move(lost)) {}
 
   /// Returns how many shards were written: less than all where it was stopped.
   std::uint64_t write(const std::vector<ShardId>& ids, Teller& teller) {
     try {
+      // A manifest vouches for nothing that is being replaced.
+      record();
       std::optional<std::pair<std::size_t, Plan>> plan;  // of the condition under way
       for (const ShardId& id : ids) {
         if (session_.should_stop()) break;
@@ -260,7 +261,7 @@ class Writing {
 
   void record() {
     if (!fresh_.empty() || !lost_.empty()) {
-      update_manifest(folder_, dataset_, fresh_, lost_, program_, overwrite_);
+      update_manifest(folder_, dataset_, fresh_, lost_, program_);
     }
     fresh_.clear();
     lost_.clear();
@@ -287,53 +288,15 @@ class Writing {
   const Provenance& program_;
   int threads_;
   std::vector<ShardId> lost_;  ///< to be taken out of the manifest
-  bool overwrite_;             ///< the manifest of another data set
   std::deque<std::future<std::pair<ShardId, std::vector<FileRecord>>>> finishing_;
   ShardRecords fresh_;  ///< finished and not yet in the manifest
   std::uint64_t written_ = 0;
   Clock::time_point recorded_ = Clock::now();
 };
 
-/// True for "shard_000", "shard_1234.nc", ...: `prefix`, digits and what a format adds.
-bool is_numbered(const std::string& name, const std::string& prefix) {
-  if (!name.starts_with(prefix)) return false;
-  const std::size_t end = name.find_first_not_of("0123456789", prefix.size());
-  return end != prefix.size() && (end == std::string::npos || name.substr(end) == ".nc");
-}
-
-/// Removes the shards of the data set that this one has replaced; best effort.
-void remove_other_shards(const Dataset& dataset, const std::string& folder) {
-  std::set<std::string> ours;
-  for (std::size_t i = 0; i < dataset.conditions.size(); ++i) {
-    for (std::uint64_t shard = 0; shard < dataset.conditions[i].shards; ++shard) {
-      ours.insert(dataset.shard_path(i, shard));
-    }
-  }
-  std::error_code error;
-  std::vector<fs::path> conditions, others;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (is_numbered(at->path().filename().string(), "condition_") && at->is_directory(error)) {
-      conditions.push_back(at->path());
-    }
-  }
-  for (const fs::path& condition : conditions) {
-    others.clear();
-    for (fs::directory_iterator at(condition, error), end; !error && at != end;
-         at.increment(error)) {
-      const std::string name = at->path().filename().string();
-      if (is_numbered(name, "shard_") &&
-          !ours.contains(condition.filename().string() + "/" + name)) {
-        others.push_back(at->path());
-      }
-    }
-    for (const fs::path& other : others) fs::remove_all(other, error);
-    fs::remove(condition, error);  // where it is empty
-  }
-}
-
 }  // namespace
 
-DatasetResult write_dataset(const Dataset& dataset, const std::string& folder,
+DatasetResult write_dataset(const Dataset& dataset, const std::string& target,
                             const Session& session, const DatasetOptions& options,
                             const Provenance& program) {
   const Stopwatch watch;
@@ -350,15 +313,19 @@ DatasetResult write_dataset(const Dataset& dataset, const std::string& folder,
   }
   check_memory(dataset, thread_count(session.threads));
 
-  const ShardRecords there =
-      read_manifest(folder + "/manifest.json", dataset, program, options.overwrite);
+  if (is_being_replaced(target)) end_replacement(target);
+  const bool replaces =
+      options.overwrite &&
+      !difference_to_manifest(target + "/manifest.json", dataset, program).empty();
+  const std::string folder = replaces ? begin_replacement(target, dataset, program) : target;
+  const ShardRecords there = read_manifest(folder + "/manifest.json", dataset, program);
   std::vector<ShardId> recorded, missing, lost;
   for (const ShardId& id : wanted) (there.contains(id) ? recorded : missing).push_back(id);
   const std::vector<char> intact = check_shards(dataset, folder, recorded, there, session);
   for (std::size_t i = 0; i < recorded.size(); ++i) {
     if (!intact[i]) lost.push_back(recorded[i]);
   }
-  DatasetResult result;
+  DatasetResult result{.folder = folder};
   if (session.should_stop()) {
     result.outcome = session.outcome(false, watch);
     return result;
@@ -379,11 +346,11 @@ DatasetResult write_dataset(const Dataset& dataset, const std::string& folder,
   }
   if (options.begin) options.begin(result.work);
   Teller teller(session, "to write", work, result.work.bytes);
-  result.written =
-      Writing(dataset, folder, session, program, lost, options.overwrite).write(missing, teller);
+  result.written = Writing(dataset, folder, session, program, lost).write(missing, teller);
   result.outcome = session.outcome(result.written == missing.size(), watch);
-  if (options.overwrite && result.outcome.complete && !options.only_shard) {
-    remove_other_shards(dataset, folder);
+  if (replaces && files_of_manifest(folder + "/manifest.json").complete) {
+    result.left = end_replacement(target);
+    result.folder = target;
   }
   return result;
 }

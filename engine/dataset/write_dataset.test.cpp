@@ -424,6 +424,34 @@ TEST_F(WriteDataset, RefusesTheFolderOfAnotherDataSet) {
   }
 }
 
+TEST_F(WriteDataset, ReplacesAnotherDataSetOnceItIsComplete) {
+  DatasetRequest old = everything;
+  old.shards = 5;
+  write("d", old);
+  const std::string notes = "d/condition_000/shard_002/notes.txt";
+  std::ofstream(at(notes)) << "of the user";
+  auto before = tree(at("d"));
+  write("whole", everything);
+  auto whole = tree(at("whole"));
+  ASSERT_LT(before.size(), 2 * whole.size());
+  DatasetOptions options{.only_shard = 0, .overwrite = true};
+  // Shard by shard: the old set stays as it was.
+  for (std::uint64_t shard = 0; shard < 3; ++shard) {
+    options.only_shard = shard;
+    const DatasetResult one = write("d", everything, {}, {}, text, options);
+    EXPECT_EQ(one.folder, at("d/.headlab-new"));
+    auto now = tree(at("d"));
+    std::erase_if(now, [](const auto& file) { return file.first.starts_with(".headlab-new"); });
+    EXPECT_EQ(now, before);
+  }
+  options.only_shard = 3;
+  const DatasetResult last = write("d", everything, {}, {}, text, options);
+  EXPECT_EQ(last.folder, at("d"));
+  EXPECT_EQ(last.left, std::vector<std::string>{"condition_000/shard_002/notes.txt"});
+  whole["condition_000/shard_002/notes.txt"] = "of the user";
+  EXPECT_EQ(tree(at("d")), whole);
+}
+
 TEST_F(WriteDataset, RefusesWhatHasNoRoom) {
   EXPECT_EQ(refusal("d", {.shards = 4}, {}, {}, {.only_shard = 4}),
             "--only-shard: is 4, but shards are numbered from 0 to 3");

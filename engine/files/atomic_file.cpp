@@ -12,9 +12,12 @@
 
 #include "engine/files/error.h"
 #include "engine/files/scratch_path.h"
+#include "engine/files/temporary_path.h"
 
 namespace headlab {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// A file descriptor, and the name to remove if the work on it fails.
 class OutputFile {
@@ -44,6 +47,11 @@ class OutputFile {
     }
   }
 
+  void take_permissions(mode_t mode) {
+    // Best effort: some file systems have none.
+    (void)::fchmod(descriptor_, mode & 07777);
+  }
+
   void sync() { flush_to_disk(descriptor_, target_); }
 
   /// Reports what a network file system keeps back until here.
@@ -71,6 +79,32 @@ class OutputFile {
 
 }  // namespace
 
+void make_folder(const std::string& path) {
+  struct stat status = {};
+  if (::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode)) {
+    throw RunFailed(path +
+                    ": is a link, through which no data set is written - put a folder there");
+  }
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw cannot_be_written(path, error.value());
+}
+
+void move_made(const std::string& path, const std::string& target) {
+  struct stat from = {}, to = {};
+  const auto is_folder = [](const std::string& at, struct stat& status) {
+    return ::lstat(at.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+  };
+  if (is_folder(path, from) && is_folder(target, to)) {
+    for (const std::string& file : regular_files_in(path)) {
+      move_made(file, (fs::path(target) / fs::path(file).filename()).string());
+    }
+    ::rmdir(path.c_str());
+    return;
+  }
+  if (std::rename(path.c_str(), target.c_str()) != 0) throw cannot_be_written(target, errno);
+}
+
 RunFailed cannot_be_written(const std::string& path, int error) {
   const char* const advice = error == ENOSPC || error == EDQUOT || error == EFBIG
                                  ? " - free some space, or choose another place"
@@ -89,17 +123,17 @@ void flush_to_disk(int descriptor, const std::string& path) {
   }
 }
 
+std::string folder_of(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
 void flush_folder_of(const std::string& path) {
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (folder.empty()) folder = ".";
+  const std::string folder = folder_of(path);
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
   ::fsync(descriptor);
   ::close(descriptor);
-}
-
-std::string temporary_name(const std::string& path, const std::string& process) {
-  return path + ".tmp-" + process;
 }
 
 void write_atomically(const std::string& path, std::string_view bytes) {
@@ -109,13 +143,16 @@ void write_atomically(const std::string& path, std::string_view bytes) {
 void write_atomically(const std::string& path,
                       const std::function<void(const TextSink&)>& produce) {
   struct stat status = {};
-  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+  const bool replaces = ::stat(path.c_str(), &status) == 0;
+  if (replaces && !S_ISREG(status.st_mode)) {
     OutputFile file(path, path, 0);
     produce([&](std::string_view bytes) { file.write(bytes); });
     file.close();
     return;
   }
-  OutputFile file(path, temporary_name(path, std::to_string(::getpid())), O_CREAT | O_TRUNC);
+  clear_temporaries(folder_of(path));
+  OutputFile file(path, temporary_name(path), O_CREAT | O_EXCL | O_NOFOLLOW);
+  if (replaces) file.take_permissions(status.st_mode);
   produce([&](std::string_view bytes) { file.write(bytes); });
   file.sync();
   file.close();

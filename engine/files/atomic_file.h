@@ -11,18 +11,24 @@
 
 namespace headlab {
 
-/// The name under which a file is written before it is renamed; `process` is a number.
-std::string temporary_name(const std::string& path, const std::string& process);
-
-/// Writes `bytes` to PATH.tmp-<pid>, flushes it to the disk and renames it to `path`: a reader, or
-/// a crash, finds the old file or the new one. Something at `path` that is not a regular file (a
+/// Writes `bytes` under a temporary name (engine/files/temporary_path.h), flushes them to the disk
+/// and renames the file to `path`: a reader, or a crash, finds the old file or the new one. It has
+/// the permissions of the file that it replaces. Something at `path` that is not a regular file (a
 /// pipe, a device) is written to directly. On any failure the temporary is removed and RunFailed
-/// thrown with one line.
+/// thrown with one line; what killed processes left in the folder is removed too.
 void write_atomically(const std::string& path, std::string_view bytes);
 
 /// The same for bytes that `produce` hands over part by part; what it throws removes the temporary
 /// too.
 void write_atomically(const std::string& path, const std::function<void(const TextSink&)>& produce);
+
+/// Makes a folder and those it is in. Throws RunFailed where it cannot be made, or where a link is
+/// at its place, through which nothing is written.
+void make_folder(const std::string& path);
+
+/// Moves a file or a folder with files to `target`, in whose place it is whole or, for a folder
+/// that is there, file by file. Throws RunFailed.
+void move_made(const std::string& path, const std::string& target);
 
 /// What is thrown where writing to `path` failed with the number `error` of errno: one line, with
 /// advice where there is some.
@@ -30,6 +36,9 @@ RunFailed cannot_be_written(const std::string& path, int error);
 
 /// Flushes an open file to the disk; throws RunFailed, naming `path`.
 void flush_to_disk(int descriptor, const std::string& path);
+
+/// The folder that `path` is in.
+std::string folder_of(const std::string& path);
 
 /// Flushes the folder that `path` is in, so that a rename to `path` is on the disk. Best effort.
 void flush_folder_of(const std::string& path);

@@ -77,7 +77,7 @@ KeptUnits::KeptUnits(const RunArguments& run, OutputFolder* folder, const std::s
     if (!quiet_) std::cerr << "headlab: " << shard_ << " (" << choice.chosen_by << ")\n";
   }
   const std::string name = units_file_name(plan.shard, plan.shards);
-  folder->claim({name}, ".headlab-lock-" + name, "another task is writing " + name, run.resume);
+  folder->claim(".headlab-lock-" + name, "another task is writing " + name, run.resume);
   const std::vector<std::string> there =
       run.shard ? std::vector<std::string>{name} : units_files_in(*run.out);
   if (!run.resume && !run.overwrite) folder->require_none_of(there, resume_or_overwrite);

@@ -16,6 +16,7 @@
 #include "engine/files/atomic_file.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/temporary_path.h"
 
 namespace headlab::tools {
 namespace fs = std::filesystem;
@@ -29,11 +30,14 @@ namespace {
 
 /// Makes and removes a file in `folder`: permission bits do not tell of a read-only disk.
 void try_folder(const std::string& option, const fs::path& path, const fs::path& folder) {
-  const fs::path probe = folder / (".headlab-" + std::to_string(::getpid()));
-  const int descriptor = ::open(probe.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+  for (const std::string& left : clear_temporaries(folder.string())) {
+    std::cerr << "headlab: " << one_line(left)
+              << ": was left by another machine, it seems - remove it if nothing writes to it\n";
+  }
+  const std::string probe = temporary_name((folder / ".headlab").string());
+  const int descriptor =
+      ::open(probe.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0600);
   if (descriptor < 0) {
-    // A process of this number on another machine tries the folder too.
-    if (errno == EEXIST) return;
     reject_path(option, path, std::string("cannot be written (") + std::strerror(errno) + ")");
   }
   ::close(descriptor);
@@ -61,18 +65,20 @@ OutputFolder::OutputFolder(const std::string& path) : path_(path) {
   try_folder("--out", path_, path_);
 }
 
-void OutputFolder::claim(const std::vector<std::string>& names, const std::string& lock_name,
-                         const std::string& busy, bool resumes) {
+void OutputFolder::claim(const std::string& lock_name, const std::string& busy, bool resumes) {
   const std::string path = lock_path_ = file(lock_name);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(resumes ? 3 : 0);
   for (bool locked = false; !locked;) {
-    lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (lock_ < 0) return;
     if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
       const bool taken = errno == EWOULDBLOCK;
       ::close(std::exchange(lock_, -1));
       // A file system without locks keeps nobody out.
-      if (!taken) return;
+      if (!taken) {
+        ::unlink(path.c_str());
+        return;
+      }
       if (std::chrono::steady_clock::now() < deadline) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         continue;
@@ -87,20 +93,6 @@ void OutputFolder::claim(const std::vector<std::string>& names, const std::strin
     if (!locked) ::close(std::exchange(lock_, -1));
   }
   lock_file_.emplace(path);
-  std::error_code error;
-  std::vector<fs::path> left;
-  for (fs::directory_iterator at(path_, error), end; !error && at != end; at.increment(error)) {
-    for (const std::string& name : names) {
-      const std::string here = at->path().filename().string();
-      const std::string start = temporary_name(name, "");
-      if (here.size() > start.size() && here.starts_with(start) &&
-          here.find_first_not_of("0123456789", start.size()) == std::string::npos &&
-          at->is_regular_file(error)) {
-        left.push_back(at->path());
-      }
-    }
-  }
-  for (const fs::path& of_killed_run : left) fs::remove(of_killed_run, error);
 }
 
 bool is_claimed(const std::string& folder, const std::string& lock_name) {

@@ -24,14 +24,13 @@ class OutputFolder {
 
   std::string file(const std::string& name) const { return (path_ / name).string(); }
 
-  /// Keeps other runs out until the program ends, however it does, and removes what a killed one
-  /// has left of these files under temporary names. Throws InvalidInput where another run is at
-  /// work.
+  /// Keeps other runs out until the program ends, however it does. Throws InvalidInput where
+  /// another run is at work.
   /// \param lock_name  the file that is locked: one for each group of files
   /// \param busy       what the message says of the other one
   /// \param resumes    waits for three seconds first: a scheduler may begin a task again while the
   ///                   one that it has stopped writes what it has
-  void claim(const std::vector<std::string>& names, const std::string& lock_name = ".headlab-lock",
+  void claim(const std::string& lock_name = ".headlab-lock",
              const std::string& busy = "another run is writing there", bool resumes = false);
 
   /// Throws InvalidInput where one of these files is in the folder, naming it and `options`, with

@@ -29,22 +29,11 @@ bool is_there(const std::string& path) {
   return std::filesystem::exists(path, none);
 }
 
-/// Whether the summary at `path` says that its run is not complete.
-bool is_of_unfinished_run(const std::string& path) {
-  // The key is among the first, and a summary may be large.
-  std::string text(std::size_t{1} << 16, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return text.find("\"complete\": false") != std::string::npos;
-}
-
-/// --resume replaces only what it continues. The summary of an unfinished run is no loss: a crash
-/// may leave it alone, before the first results.nc.
+/// --resume replaces only what it continues. No crash leaves a summary alone: it is written last.
 void refuse_what_no_run_resumes(const OutputFolder& folder, const std::string& directory) {
   std::string found = data_set_in(directory);
   const std::string summary = folder.file("summary.json");
-  if (found.empty() && is_there(summary) && !is_of_unfinished_run(summary)) found = "summary.json";
+  if (found.empty() && is_there(summary)) found = "summary.json";
   if (found.empty()) return;
   throw InvalidInput("--resume: " + one_line(folder.file(found)) +
                      ": is there, but no results.nc to resume from - choose another folder, or "
@@ -113,7 +102,7 @@ void claim_results(OutputFolder& folder, const std::string& path, const Scenario
                    bool resume, bool overwrite) {
   require_no_results_among_inputs(folder, scenario);
   const std::vector<std::string> results(std::begin(result_files), std::end(result_files));
-  folder.claim(results, ".headlab-lock", busy_text());
+  folder.claim(".headlab-lock", busy_text());
   if (!is_there(folder.file("results.nc")) && !shard_paths({path}).empty()) {
     throw InvalidInput("--out: " + one_line(path) + " has shards of a study - join them with " +
                        "headlab merge " + shell_word(path) +
@@ -163,14 +152,9 @@ std::function<void(const TextSink&)> summary_writer(const Scenario& scenario,
 
 void write_results_folder(const OutputFolder& folder, const Scenario& scenario,
                           const RunResult& result, const RunReport& report, bool nodes) {
-  const auto write_summary = [&] {
-    write_atomically(folder.file("summary.json"), summary_writer(scenario, result, report));
-  };
-  const bool replaces =
-      is_there(folder.file("results.nc")) || is_there(folder.file("summary.json"));
-  if (!replaces) write_summary();
+  // --resume reads results.nc: with it alone a run goes on, with a summary alone none does.
   write_results(folder.file("results.nc"), scenario, result, report.indices, provenance(), nodes);
-  if (replaces) write_summary();
+  write_atomically(folder.file("summary.json"), summary_writer(scenario, result, report));
 }
 
 std::string kept_text(const Scenario& scenario, const RunResult& result) {

@@ -77,6 +77,14 @@ void say_work(const DatasetWork& work) {
   }
 }
 
+void say_left(const std::vector<std::string>& left, const std::string& folder) {
+  if (left.empty()) return;
+  std::cerr << "headlab: left in " << one_line(folder)
+            << ", not of a data set: " << one_line(left.front());
+  if (left.size() > 1) std::cerr << " and " << left.size() - 1 << " more";
+  std::cerr << "\n";
+}
+
 }  // namespace
 
 ExitCode command_dataset(const DatasetArguments& arguments) {
@@ -124,10 +132,17 @@ ExitCode command_dataset(const DatasetArguments& arguments) {
   }
   if (outcome.complete && !run.quiet && result.written > 0) {
     std::cerr << "headlab: wrote " << counted(result.written, "shard") << " in "
-              << duration_text(outcome.seconds) << " and " << folder->file("manifest.json") << "\n";
+              << duration_text(outcome.seconds) << " and " << one_line(result.folder)
+              << "/manifest.json\n";
+    if (result.folder != *run.out) {
+      std::cerr << "headlab: takes the place of the data set in " << one_line(*run.out)
+                << " once all of its shards are there\n";
+    }
   }
-  return ended(outcome, *run.out + " has " + counted(result.work.kept + result.written, "shard") +
-                            " of " + std::to_string(result.work.shards) +
+  say_left(result.left, *run.out);
+  return ended(outcome, result.folder + " has " +
+                            counted(result.work.kept + result.written, "shard") + " of " +
+                            std::to_string(result.work.shards) +
                             " - the same command resumes there");
 }
 

@@ -52,7 +52,7 @@ ExitCode command_replay(const ReplayArguments& arguments) {
   OutputFolder folder(*run.out);
   const std::string path = folder.file(file_name);
   require_no_input("--out", path, scenario.inputs);
-  folder.claim({file_name});
+  folder.claim();
   if (!run.overwrite) folder.require_none_of({file_name}, overwrite_only);
 
   const Replay replay = supervise(session, run, show_run, [&](ProgressDisplay& display) {

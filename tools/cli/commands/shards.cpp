@@ -222,7 +222,7 @@ ExitCode command_run_shard(const RunArguments& arguments,
   const std::string name = shard_file_name(choice.shard, choice.shards);
   const std::string path = folder.file(name);
   require_no_input("--out", path, scenario->inputs);
-  folder.claim({name}, lock_name_of(name), "another task is writing " + name, arguments.resume);
+  folder.claim(lock_name_of(name), "another task is writing " + name, arguments.resume);
   require_no_other_cut(*arguments.out, choice.shards);
   if (fs::exists(folder.file("results.nc"))) {
     throw InvalidInput("--shard: " + one_line(*arguments.out) +
@@ -343,7 +343,7 @@ ExitCode command_merge(const MergeArguments& arguments) {
   }
   OutputFolder folder(*arguments.run.out);
   const std::vector<std::string> results = {"results.nc", "summary.json"};
-  folder.claim(results);
+  folder.claim();
   if (!arguments.run.overwrite) folder.require_none_of(results, overwrite_only);
   const RunResult result =
       supervise(session, arguments.run, show_run, [&](ProgressDisplay& display) {

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/dataset/replacement.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+
+#include "engine/files/atomic_file.h"
+#include "engine/files/error.h"
+#include "engine/files/temporary_path.h"
+
+namespace headlab {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* manifest_name = "manifest.json";
+
+std::string new_set_of(const std::string& folder) {
+  return folder + "/.headlab-new";
+}
+/// The manifest of the old set while it is exchanged.
+std::string old_manifest_of(const std::string& folder) {
+  return new_set_of(folder) + "/replaced.json";
+}
+
+bool is_there(const std::string& path) {
+  struct stat status = {};
+  return ::lstat(path.c_str(), &status) == 0;
+}
+bool is_folder(const std::string& path) {
+  struct stat status = {};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+void rename_file(const std::string& from, const std::string& to) {
+  if (std::rename(from.c_str(), to.c_str()) != 0) throw cannot_be_written(to, errno);
+  flush_folder_of(from);
+  flush_folder_of(to);
+}
+
+/// Removes a file of a data set, and the folders that are empty then, down to `folder`. Nothing
+/// that a link leads to.
+void remove_file_of(const std::string& folder, const std::string& name) {
+  const std::string path = folder + "/" + name;
+  std::vector<std::string> folders;  // innermost first
+  for (std::string at = folder_of(path); at.size() > folder.size(); at = folder_of(at)) {
+    if (!is_folder(at)) return;
+    folders.push_back(at);
+  }
+  struct stat status = {};
+  if (::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) ::unlink(path.c_str());
+  for (const std::string& at : folders) {
+    if (::rmdir(at.c_str()) != 0) break;
+  }
+}
+
+/// The names of what is in folders condition_... of a folder, folders and links not entered beyond
+/// those that a data set has.
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& at, const std::string& start, const auto& enter) {
+    std::error_code error;
+    for (fs::directory_iterator in(folder + "/" + at, error), end; !error && in != end;
+         in.increment(error)) {
+      const std::string name = in->path().filename().string();
+      if (!name.starts_with(start)) continue;
+      if (in->symlink_status(error).type() == fs::file_type::directory) enter(at + name + "/");
+      if (!at.empty()) names.push_back(at + name);
+    }
+  };
+  add("", "condition_", [&](const std::string& condition) {
+    add(condition, "",
+        [&](const std::string& shard) { add(shard, "", [](const std::string&) {}); });
+  });
+  return names;
+}
+
+/// Removes what the program has written of a data set in the folder of a new one.
+void remove_set(const std::string& folder) {
+  for (const std::string& name : names_in(folder)) {
+    if (is_file_of_data_set(name)) remove_file_of(folder, name);
+  }
+  ::unlink((folder + "/" + manifest_name).c_str());
+  ::rmdir(folder.c_str());
+}
+
+}  // namespace
+
+std::string begin_replacement(const std::string& folder, const Dataset& dataset,
+                              const Provenance& program) {
+  const std::string place = new_set_of(folder);
+  if (!difference_to_manifest(place + "/" + manifest_name, dataset, program).empty()) {
+    remove_set(place);
+  }
+  make_folder(place);
+  return place;
+}
+
+bool is_being_replaced(const std::string& folder) {
+  return is_there(old_manifest_of(folder));
+}
+
+std::vector<std::string> end_replacement(const std::string& folder) {
+  const FolderLock lock(folder);
+  const std::string place = new_set_of(folder), manifest = folder + "/" + manifest_name,
+                    next = place + "/" + manifest_name, old = old_manifest_of(folder);
+  std::vector<std::string> left;
+  if (const FilesOfManifest files = files_of_manifest(next); files.complete) {
+    if (!is_there(old) && is_there(manifest)) rename_file(manifest, old);
+    const std::set<std::string> ours(files.names.begin(), files.names.end());
+    for (const std::string& name : files_of_manifest(old).names) {
+      if (!ours.contains(name)) remove_file_of(folder, name);
+    }
+    std::set<std::string> folders;
+    for (const std::string& name : files.names) {
+      const std::string from = place + "/" + name, to = folder + "/" + name;
+      // It has been moved where this was cut short.
+      if (!is_there(from)) continue;
+      for (const std::string& at : {folder_of(folder_of(to)), folder_of(to)}) {
+        if (at.size() > folder.size() && folders.insert(at).second) make_folder(at);
+      }
+      move_made(from, to);
+    }
+    for (const std::string& at : folders) flush_folder_of(at + "/file");
+    for (const std::string& name : names_in(folder)) {
+      if (!ours.contains(name) && !is_folder(folder + "/" + name)) left.push_back(name);
+    }
+    rename_file(next, manifest);
+  }
+  if (is_there(next)) return left;
+  ::unlink(old.c_str());
+  for (const std::string& name : names_in(place)) {
+    if (is_folder(place + "/" + name)) ::rmdir((place + "/" + name).c_str());
+  }
+  std::error_code error;
+  for (fs::directory_iterator at(place, error), end; !error && at != end; at.increment(error)) {
+    ::rmdir(at->path().c_str());
+  }
+  ::rmdir(place.c_str());
+  return left;
+}
+
+}  // namespace headlab
