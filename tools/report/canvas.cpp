@@ -100,6 +100,12 @@ void Canvas::polygon(const std::vector<Point>& points, const std::string& classe
   if (points.size() > 2) path(path_of(points) + "z", classes);
 }
 
+void Canvas::band(std::vector<Point> upper, const std::vector<Point>& lower,
+                  const std::string& classes) {
+  upper.insert(upper.end(), lower.rbegin(), lower.rend());
+  polygon(upper, classes);
+}
+
 void Canvas::rectangle(const Box& box, const std::string& classes) {
   path("M" + pair_of({box.left, box.top}) + "H" + number(box.right) + "V" + number(box.bottom) +
            "H" + number(box.left) + "z",
@@ -200,8 +206,9 @@ void draw_x_axis(Canvas& canvas, const Axes& axes, const AxisText& text, bool la
   }
 }
 
-double draw_legend(Canvas& canvas, Point at, double right,
-                   const std::vector<LegendEntry>& entries) {
+double draw_legend(Canvas& canvas, const std::vector<LegendEntry>& entries) {
+  const Point at = {20, 14};
+  const double right = canvas.width() - 10;
   Point place = at;
   for (const LegendEntry& entry : entries) {
     const double key = entry.line ? 34 : 16;

@@ -37,6 +37,8 @@ class Canvas {
   void line(Point from, Point to, const std::string& classes);
   void polyline(const std::vector<Point>& points, const std::string& classes);
   void polygon(const std::vector<Point>& points, const std::string& classes);
+  /// What lies between two lines.
+  void band(std::vector<Point> upper, const std::vector<Point>& lower, const std::string& classes);
   void rectangle(const Box& box, const std::string& classes);
   /// Path data as they are, with more attributes.
   void path(const std::string& data, const std::string& classes, const std::string& more = "");
@@ -84,13 +86,13 @@ LabelRoom room_for_labels(const Scale& x, const std::vector<Tick>& ticks);
 void draw_y_axis(Canvas& canvas, const Axes& axes, const AxisText& text);
 void draw_x_axis(Canvas& canvas, const Axes& axes, const AxisText& text, bool labels = true);
 
-/// Draws marks with their names in lines from `at` to the right edge; returns the lowest y.
+/// Draws marks with their names in lines along the top; returns the lowest y.
 struct LegendEntry {
   std::size_t color;
   std::string text;
   bool hollow = false;
   bool line = false;
 };
-double draw_legend(Canvas& canvas, Point at, double right, const std::vector<LegendEntry>& entries);
+double draw_legend(Canvas& canvas, const std::vector<LegendEntry>& entries);
 
 }  // namespace headlab::tools

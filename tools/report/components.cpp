@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "tools/cli/figure_text.h"
-#include "tools/report/figures.h"
+#include "tools/report/figure.h"
 #include "tools/report/sweep.h"
 
 namespace headlab::tools {
@@ -147,9 +147,7 @@ void draw_series(Canvas& canvas, const Axes& axes, const std::vector<Drawn>& ser
     picture.widest_band = std::max(picture.widest_band, lower.back().y - upper.back().y);
   }
   if (joined) {
-    std::vector<Point> band = upper;
-    band.insert(band.end(), lower.rbegin(), lower.rend());
-    if (upper.size() > 1) canvas.polygon(band, "band " + color);
+    canvas.band(upper, lower, "band " + color);
     canvas.polyline(line, "line " + color);
     canvas.polyline(computed, "theory " + color);
   }
@@ -207,10 +205,9 @@ Canvas draw_components(ComponentsPicture& picture) {
   for (const Component& one : picture.components) {
     legend.push_back({one.color, one.name, false, picture.layout.numeric()});
   }
+  if (!picture.layout.along) legend.clear();
   const double top = picture.layout.along ? 30 : 12;
-  const std::size_t rows = single ? 1 : (panels + 1) / 2;
-  Canvas canvas(figure_width, top + cell * static_cast<double>(rows));
-  if (picture.layout.along) draw_legend(canvas, {20, 14}, figure_width - 10, legend);
+  Canvas canvas = canvas_of_panels(panels, top, cell, legend);
 
   const Range y_range = range_of(picture.y_kind, picture.values());
   const Range relative_range = range_of(ScaleKind::logarithmic, picture.relative_values(), 0.1);
@@ -290,8 +287,7 @@ std::string components_finding(const ComponentsPicture& picture) {
 }
 
 Table components_table(const ComponentsPicture& picture) {
-  Table table{
-      .caption = "Error and its components: value ± MCSE", .headings = {"condition"}, .rows = {}};
+  Table table{.caption = "Error and its components: value ± MCSE", .headings = {"condition"}};
   for (const Component& one : picture.components) table.headings.emplace_back(one.name);
   if (picture.compared) table.headings.emplace_back("MSE by closed form");
   table.headings.insert(table.headings.end(), {"relative MCSE of the MSE", "replicates"});
@@ -346,9 +342,7 @@ std::string differences_finding(const ComponentsPicture& picture) {
 
 /// \param complete  the document has every condition of the results
 Table differences_table(const ComponentsPicture& picture, bool complete) {
-  Table table{.caption = "Differences: value ± MCSE",
-              .headings = {"condition", "less condition"},
-              .rows = {}};
+  Table table{.caption = "Differences: value ± MCSE", .headings = {"condition", "less condition"}};
   for (const Component& one : picture.components) table.headings.emplace_back(one.name);
   for (std::size_t c = 0; c < picture.conditions.size(); ++c) {
     const Value& difference = member(picture.conditions[c], "difference");
@@ -378,7 +372,6 @@ std::vector<Picture> difference_figures(const Source& source) {
   Table table = differences_table(picture, conditions.size() == source.conditions);
   if (!picture.layout.along || table.rows.empty()) return {};
   Canvas canvas = draw_components(picture);
-  const std::string thinned = thin_rows(table);
   return {{.title = "Differences from " + subtracted,
            .finding = differences_finding(picture),
            .canvas = std::move(canvas),
@@ -387,28 +380,26 @@ std::vector<Picture> difference_figures(const Source& source) {
                {bands_text(picture),
                 "Conditions with one seed have the same training sets, and the MCSE is that of the "
                 "difference replicate by replicate.",
-                picture.layout.left_out, thinned})}};
+                picture.layout.left_out})}};
 }
 
 std::vector<Picture> components_figures(const Source& source) {
   if (source.shown_conditions().empty()) return {};
   ComponentsPicture picture(source.shown_conditions());
   Canvas canvas = draw_components(picture);
-  Table table = components_table(picture);
-  const std::string thinned = thin_rows(table);
   return {{.title = picture.layout.along
                         ? "Components of the error against " + picture.layout.along->title()
                         : "Components of the error",
            .finding = components_finding(picture),
            .canvas = std::move(canvas),
-           .table = std::move(table),
+           .table = components_table(picture),
            .note = sentences(
                {bands_text(picture), picture.compared ? "Dotted lines are closed forms." : "",
                 picture.without_place > 0
                     ? std::to_string(picture.without_place) +
                           " values that are undefined or not positive are in the table alone."
                     : "",
-                picture.layout.left_out, thinned})}};
+                picture.layout.left_out})}};
 }
 
 }  // namespace headlab::tools

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "tools/cli/figure_text.h"
-#include "tools/report/figures.h"
+#include "tools/report/figure.h"
 #include "tools/report/sweep.h"
 
 namespace headlab::tools {
@@ -138,7 +138,7 @@ std::vector<Picture> decomposition_figures(const Source& source) {
   const std::vector<Stack> all = stacks_of(conditions, sweep);
   if (all.empty()) return {};
   const Stack* best = &all.front();
-  Table table{.caption = "Shares of the MSE", .headings = {"condition", "MSE"}, .rows = {}};
+  Table table{.caption = "Shares of the MSE", .headings = {"condition", "MSE"}};
   for (const Component& term : terms_of_error) table.headings.emplace_back(term.name);
   for (const Stack& stack : all) {
     if (stack.mse < best->mse) best = &stack;
@@ -158,18 +158,13 @@ std::vector<Picture> decomposition_figures(const Source& source) {
                                   : "The smallest MSE is not positive, so that it has no shares.";
   const bool negative =
       std::ranges::any_of(shown, [](const Stack& stack) { return stack.below() < 0; });
-  const std::string thinned = thin_rows(table);
   return {{.title = "Decomposition of the error",
            .finding = finding,
            .canvas = draw_stacks(shown),
            .table = std::move(table),
            .note = sentences(
                {negative ? "Terms below 0 stand to the left of it, and the mark is the sum." : "",
-                shown.size() < all.size()
-                    ? "Shows " + std::to_string(shown.size()) + " of " +
-                          std::to_string(all.size()) + " conditions, evenly spaced."
-                    : "",
-                thinned})}};
+                shows_text(shown.size(), all.size(), "conditions, evenly spaced.")})}};
 }
 
 }  // namespace headlab::tools

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "tools/cli/figure_text.h"
-#include "tools/report/figures.h"
+#include "tools/report/figure.h"
 #include "tools/report/heat_map.h"
 
 namespace headlab::tools {
@@ -43,52 +43,39 @@ std::vector<IndexPanel> index_panels(const Value& document) {
 }
 
 Canvas draw_indices(const std::vector<IndexPanel>& panels) {
-  const double height = 150, cell = height + 84, top = 30;
-  const std::size_t rows = panels.size() > 1 ? (panels.size() + 1) / 2 : 1;
-  Canvas canvas(figure_width, top + cell * static_cast<double>(rows));
-  draw_legend(canvas, {20, 14}, figure_width - 10,
-              {{1, "heads of the file", false, true},
-               {2, "random heads, ± 2 sd", false, true},
-               {4, "largest possible", false, true}});
-  const std::vector<Box> cells = panel_cells(panels.size(), top, cell);
-  for (std::size_t p = 0; p < panels.size(); ++p) {
+  std::vector<AxesPanel> all;
+  for (const IndexPanel& panel : panels) {
     std::vector<double> numbers, values = {0};
-    for (const IndexAt& at : panels[p].layers) {
+    for (const IndexAt& at : panel.layers) {
       numbers.push_back(at.layer);
       values.insert(values.end(), {at.value, at.upper_bound, at.random_mean});
     }
-    const Box box{cells[p].left + 62, cells[p].top + 42, cells[p].right - 16,
-                  cells[p].top + 42 + height};
-    const Range x = range_of(ScaleKind::linear, numbers, 0.04);
-    const Range y = range_of(ScaleKind::linear, values, 0.05);
-    const Axes axes{box, Scale(ScaleKind::linear, x.low, x.high, box.left, box.right),
-                    Scale(ScaleKind::linear, y.low, y.high, box.bottom, box.top)};
-    canvas.text({cells[p].left + 18, cells[p].top + 16}, panels[p].name, "start", "strong");
-    std::vector<Tick> ticks;
-    for (const double number : numbers) ticks.push_back({number, axis_number(number)});
-    draw_y_axis(canvas, axes, {"index", axes.y.ticks(5)});
-    draw_x_axis(canvas, axes, {"layer", ticks});
-    std::vector<Point> own, random, bound, upper, lower;
-    for (const std::size_t i : spread(panels[p].layers.size(), max_layer_points)) {
-      const IndexAt& at = panels[p].layers[i];
-      own.push_back(axes.at(at.layer, at.value));
-      if (std::isfinite(at.upper_bound)) bound.push_back(axes.at(at.layer, at.upper_bound));
-      if (!std::isfinite(at.random_mean)) continue;
-      random.push_back(axes.at(at.layer, at.random_mean));
-      const double sd = std::isfinite(at.random_sd) ? random_errors * at.random_sd : 0;
-      upper.push_back(axes.at(at.layer, at.random_mean + sd));
-      lower.push_back(axes.at(at.layer, at.random_mean - sd));
-    }
-    upper.insert(upper.end(), lower.rbegin(), lower.rend());
-    canvas.polygon(upper, "band c2");
-    canvas.polyline(bound, "line c4");
-    canvas.polyline(random, "line c2");
-    canvas.polyline(own, "line c1");
-    for (const Point& at : bound) canvas.mark(4, at, false, 3.5);
-    for (const Point& at : random) canvas.mark(2, at, false, 3.5);
-    for (const Point& at : own) canvas.mark(1, at, false, 3.5);
+    const auto draw = [&panel](Canvas& canvas, const Axes& axes) {
+      std::vector<Point> own, random, bound, upper, lower;
+      for (const std::size_t i : spread(panel.layers.size(), max_layer_points)) {
+        const IndexAt& at = panel.layers[i];
+        own.push_back(axes.at(at.layer, at.value));
+        if (std::isfinite(at.upper_bound)) bound.push_back(axes.at(at.layer, at.upper_bound));
+        if (!std::isfinite(at.random_mean)) continue;
+        random.push_back(axes.at(at.layer, at.random_mean));
+        const double sd = std::isfinite(at.random_sd) ? random_errors * at.random_sd : 0;
+        upper.push_back(axes.at(at.layer, at.random_mean + sd));
+        lower.push_back(axes.at(at.layer, at.random_mean - sd));
+      }
+      canvas.band(upper, lower, "band c2");
+      canvas.polyline(bound, "line c4");
+      canvas.polyline(random, "line c2");
+      canvas.polyline(own, "line c1");
+      for (const Point& at : bound) canvas.mark(4, at, false, 3.5);
+      for (const Point& at : random) canvas.mark(2, at, false, 3.5);
+      for (const Point& at : own) canvas.mark(1, at, false, 3.5);
+    };
+    all.push_back({panel.name, ScaleKind::linear, numbers, values, draw});
   }
-  return canvas;
+  return draw_panels(all, {"layer", "index", 150, 0.05},
+                     {{1, "heads of the file", false, true},
+                      {2, "random heads, ± 2 sd", false, true},
+                      {4, "largest possible", false, true}});
 }
 
 /// Mean squared cosine of the principal angles of every pair of heads.
@@ -116,8 +103,7 @@ std::vector<Picture> diversity_figures(const Source& source) {
   if (panels.empty()) return {};
   Table table{
       .caption = "Indices of each layer",
-      .headings = {"layer", "index", "value", "largest possible", "random mean", "random sd", "z"},
-      .rows = {}};
+      .headings = {"layer", "index", "value", "largest possible", "random mean", "random sd", "z"}};
   std::string finding;
   for (const IndexPanel& panel : panels) {
     const IndexAt* most = nullptr;
@@ -138,13 +124,11 @@ std::vector<Picture> diversity_figures(const Source& source) {
                     : "") +
                ".";
   }
-  const std::string thinned = thin_rows(table, 150);
   return {{.title = "Diversity of the heads, layer by layer",
            .finding = finding,
            .canvas = draw_indices(panels),
            .table = std::move(table),
-           .note = thinned,
-           .command = {}}};
+           .max_rows = 150}};
 }
 
 std::vector<Picture> alike_figures(const Source& source) {
@@ -157,8 +141,7 @@ std::vector<Picture> alike_figures(const Source& source) {
   if (matrices.empty()) return {};
   Table table{.caption = "The most and the least alike heads of each layer shown",
               .headings = {"layer", "most alike", "mean squared cosine", "least alike",
-                           "mean squared cosine"},
-              .rows = {}};
+                           "mean squared cosine"}};
   const Extremes* most = nullptr;
   std::vector<Extremes> all;
   for (const HeadMatrix& matrix : matrices) all.push_back(extremes_of(matrix));
@@ -179,11 +162,7 @@ std::vector<Picture> alike_figures(const Source& source) {
            .table = std::move(table),
            .note = sentences({"Mean squared cosine of the principal angles: 1 for heads on one "
                               "subspace.",
-                              matrices.size() < layers.size()
-                                  ? "Shows " + std::to_string(matrices.size()) + " of " +
-                                        std::to_string(layers.size()) + " layers."
-                                  : ""}),
-           .command = {}}};
+                              shows_text(matrices.size(), layers.size(), "layers.")})}};
 }
 
 }  // namespace headlab::tools

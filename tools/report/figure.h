@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file A figure of a report: picture, finding, table.
+/// \file The figures of a report: picture, finding, table. Each is made by a file of its own and
+/// listed in figure.cpp.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,25 +14,55 @@
 
 namespace headlab::tools {
 
+inline constexpr std::size_t all_rows = static_cast<std::size_t>(-1);
+
 struct Picture {
   std::string title;
   std::string finding;  ///< one sentence or two, also read out where the picture is not seen
   Canvas canvas;
   Table table;
-  std::string note = {};     ///< what the picture leaves out, and how to read it
-  std::string command = {};  ///< that makes it again, where it is another than the source's
+  std::string note = {};       ///< what the picture leaves out, and how to read it
+  std::string command = {};    ///< that makes it again, where it is another than the source's
+  std::size_t max_rows = 100;  ///< of the table that are shown, evenly spread
 };
 
 /// The figure as HTML, called "Figure NUMBER".
 std::string figure_html(const Picture& figure, std::size_t number);
 
-/// All figures of a source, in their order. To add one, write its file and list it in figures.cpp.
+/// All figures of a source, in their order.
 std::vector<Picture> figures_of(const Source& source);
 
 inline constexpr double figure_width = 720;
 
 /// Cells for `count` panels of `height` from `top`, one or two to a row.
 std::vector<Box> panel_cells(std::size_t count, double top, double height);
+
+/// The lowest y of a legend.
+double legend_height(const std::vector<LegendEntry>& legend);
+
+/// A picture of `count` such panels, the first at `top`, below the lines of a legend.
+Canvas canvas_of_panels(std::size_t count, double top, double height,
+                        const std::vector<LegendEntry>& legend);
+
+/// A part of a picture with its title: the numbers that its axes have to hold, with ticks at those
+/// along x, and what draws into it.
+struct AxesPanel {
+  std::string title;
+  ScaleKind x_kind;
+  std::vector<double> x, y;
+  std::function<void(Canvas&, const Axes&)> draw;
+};
+struct PanelAxes {
+  const char* x_title;
+  const char* y_title;
+  double height;         ///< of a panel without titles and labels
+  double margin = 0.08;  ///< of the range along y, as in range_of()
+};
+Canvas draw_panels(const std::vector<AxesPanel>& panels, const PanelAxes& all,
+                   const std::vector<LegendEntry>& legend);
+
+/// Standard errors to either side of a value that bands and whiskers show.
+inline constexpr double band_errors = 2;
 
 /// "0.0124 ± 0.0003", or without MCSE the number alone.
 std::string estimate_text(const Estimate& estimate);
@@ -52,7 +84,24 @@ inline constexpr Component terms_of_error[] = {{"bias_squared", "bias²", 1},
                                                {"variance_term", "variance", 2},
                                                {"covariance_term", "covariance", 3}};
 
-/// Evenly spread rows of a long table, and a sentence that says so.
-std::string thin_rows(Table& table, std::size_t most = 100);
+/// "Shows 4 of 9 conditions" with an end, "." or ", evenly spaced."; empty where all are shown.
+std::string shows_text(std::size_t shown, std::size_t all, const std::string& what_and_end);
+
+// Of a run or of closed forms.
+std::vector<Picture> layers_figures(const Source& source);
+std::vector<Picture> components_figures(const Source& source);
+std::vector<Picture> difference_figures(const Source& source);
+std::vector<Picture> decomposition_figures(const Source& source);
+std::vector<Picture> head_covariance_figures(const Source& source);
+std::vector<Picture> precision_figures(const Source& source);
+// Of verdicts.
+std::vector<Picture> verdict_figures(const Source& source);
+// Of allocations and maps.
+std::vector<Picture> allocation_figures(const Source& source);
+std::vector<Picture> growth_figures(const Source& source);
+std::vector<Picture> regime_figures(const Source& source);
+// Of the heads of a model.
+std::vector<Picture> diversity_figures(const Source& source);
+std::vector<Picture> alike_figures(const Source& source);
 
 }  // namespace headlab::tools

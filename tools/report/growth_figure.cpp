@@ -4,13 +4,12 @@
 #include <cmath>
 
 #include "tools/cli/figure_text.h"
-#include "tools/report/figures.h"
+#include "tools/report/figure.h"
 
 namespace headlab::tools {
 namespace {
 
 constexpr std::size_t max_growths = 6;
-constexpr double growth_errors = 2;
 
 struct GrowthPlace {
   double x;
@@ -20,7 +19,7 @@ struct GrowthPlace {
   /// Half the length of a whisker.
   double error() const {
     const auto known = [](double number) { return std::isfinite(number) ? number : 0; };
-    return growth_errors * std::hypot(known(best.mcse), known(interpolation));
+    return band_errors * std::hypot(known(best.mcse), known(interpolation));
   }
 };
 
@@ -85,11 +84,6 @@ bool has_law(const std::vector<GrowthPanel>& panels, const std::string& name) {
 }
 
 Canvas draw_growths(const std::vector<GrowthPanel>& panels) {
-  const bool single = panels.size() == 1;
-  const double height = single ? 220 : 160;
-  const double top = 30, cell = height + 84;
-  const std::size_t rows = single ? 1 : (panels.size() + 1) / 2;
-  Canvas canvas(figure_width, top + cell * static_cast<double>(rows));
   std::vector<LegendEntry> legend;
   const auto any_place = [&](bool at_end) {
     return std::ranges::any_of(panels, [&](const GrowthPanel& panel) {
@@ -101,47 +95,40 @@ Canvas draw_growths(const std::vector<GrowthPanel>& panels) {
   if (any_place(true)) legend.push_back({1, "an end of the range is best", true});
   if (has_law(panels, "log")) legend.push_back({3, "log law", false, true});
   if (has_law(panels, "power")) legend.push_back({2, "power law", false, true});
-  draw_legend(canvas, {20, 14}, figure_width - 10, legend);
-  const std::vector<Box> cells = panel_cells(panels.size(), top, cell);
-  for (std::size_t p = 0; p < panels.size(); ++p) {
-    std::vector<double> x_values, y_values = {1};
-    for (const GrowthPlace& place : panels[p].places) {
-      x_values.push_back(place.x);
-      y_values.insert(y_values.end(),
-                      {place.best.value - place.error(), place.best.value + place.error()});
+  std::vector<AxesPanel> all;
+  for (const GrowthPanel& panel : panels) {
+    std::vector<double> sizes, dims = {1};
+    for (const GrowthPlace& place : panel.places) {
+      sizes.push_back(place.x);
+      dims.insert(dims.end(), {place.best.value - place.error(), place.best.value + place.error()});
     }
-    const Box box{cells[p].left + 62, cells[p].top + 42, cells[p].right - 16,
-                  cells[p].top + 42 + height};
-    const Range x = range_of(ScaleKind::logarithmic, x_values, 0.04);
-    const Range y = range_of(ScaleKind::linear, y_values, 0.08);
-    const Axes axes{box, Scale(ScaleKind::logarithmic, x.low, x.high, box.left, box.right),
-                    Scale(ScaleKind::linear, y.low, y.high, box.bottom, box.top)};
-    canvas.text({cells[p].left + 18, cells[p].top + 16}, panels[p].title, "start", "strong");
-    std::vector<Tick> ticks;
-    for (const double n : x_values) ticks.push_back({n, axis_number(n)});
-    draw_y_axis(canvas, axes, {"best dimension of a head", axes.y.ticks(5)});
-    draw_x_axis(canvas, axes, {"training points n", ticks});
-    for (const Value& law : items_of(member(*panels[p].growth, "laws"))) {
-      const std::string name = text_of(member(law, "law"));
-      if (name != "log" && name != "power") continue;
-      std::vector<Point> line;
-      constexpr int steps = 40;
-      for (int i = 0; i <= steps; ++i) {
-        const double n = x.low * std::pow(x.high / x.low, i / static_cast<double>(steps));
-        const double value = law_at(law, panels[p].middle(), n);
-        if (axes.y.holds(value)) line.push_back(axes.at(n, value));
+    const auto draw = [&panel](Canvas& canvas, const Axes& axes) {
+      for (const Value& law : items_of(member(*panel.growth, "laws"))) {
+        const std::string name = text_of(member(law, "law"));
+        if (name != "log" && name != "power") continue;
+        std::vector<Point> line;
+        constexpr int steps = 40;
+        for (int i = 0; i <= steps; ++i) {
+          const double n =
+              axes.x.low() * std::pow(axes.x.high() / axes.x.low(), i / static_cast<double>(steps));
+          const double value = law_at(law, panel.middle(), n);
+          if (axes.y.holds(value)) line.push_back(axes.at(n, value));
+        }
+        canvas.polyline(line, name == "log" ? "line c3" : "line c2");
       }
-      canvas.polyline(line, name == "log" ? "line c3" : "line c2");
-    }
-    for (const GrowthPlace& place : panels[p].places) {
-      if (place.error() > 0) {
-        canvas.line(axes.at(place.x, place.best.value - place.error()),
-                    axes.at(place.x, place.best.value + place.error()), "whisker c1");
+      for (const GrowthPlace& place : panel.places) {
+        if (place.error() > 0) {
+          canvas.line(axes.at(place.x, place.best.value - place.error()),
+                      axes.at(place.x, place.best.value + place.error()), "whisker c1");
+        }
+        canvas.mark(1, axes.at(place.x, place.best.value), place.at_end);
       }
-      canvas.mark(1, axes.at(place.x, place.best.value), place.at_end);
-    }
+    };
+    all.push_back({panel.title, ScaleKind::logarithmic, sizes, dims, draw});
   }
-  return canvas;
+  return draw_panels(
+      all, {"training points n", "best dimension of a head", all.size() == 1 ? 220.0 : 160.0},
+      legend);
 }
 
 }  // namespace
@@ -156,8 +143,7 @@ std::vector<Picture> growth_figures(const Source& source) {
   std::vector<GrowthPanel> shown;
   for (const std::size_t i : spread(all.size(), max_growths)) shown.push_back(all[i]);
   Table table{.caption = "Best dimension of a head: value ± MCSE",
-              .headings = {"setting", "n", "best d_k"},
-              .rows = {}};
+              .headings = {"setting", "n", "best d_k"}};
   std::string finding;
   for (const GrowthPanel& panel : all) {
     for (const GrowthPlace& place : panel.places) {
@@ -195,7 +181,7 @@ std::vector<Picture> growth_figures(const Source& source) {
                        ? "Whiskers are ± 2 standard errors, of the simulation and of the place "
                          "between whole dimensions."
                        : "",
-           .command = {}}};
+           .max_rows = all_rows}};
 }
 
 }  // namespace headlab::tools

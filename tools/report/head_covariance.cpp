@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "tools/cli/figure_text.h"
-#include "tools/report/figures.h"
+#include "tools/report/figure.h"
 #include "tools/report/heat_map.h"
 #include "tools/report/sweep.h"
 
@@ -102,8 +102,7 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
   }
   if (matrices.empty()) return {};
   Table table{.caption = "Covariances of heads, with their MCSE where there is one query",
-              .headings = {"condition", "head", "head", "covariance"},
-              .rows = {}};
+              .headings = {"condition", "head", "head", "covariance"}};
   bool cut = false, with_errors = true;
   std::string finding;
   for (const HeadMatrix& matrix : matrices) {
@@ -115,7 +114,6 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
     finding += (finding.empty() ? "" : " ") + extremes_sentence(matrix, extremes);
   }
   if (finding.empty()) finding = "No covariance of two heads is known.";
-  const std::string thinned = thin_rows(table, 120);
   return {{.title = "Covariance of the heads",
            .finding = finding,
            .canvas = draw_heat_maps(matrices),
@@ -124,12 +122,9 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
                {with_errors ? "At the only query; the diagonal holds the variances."
                             : "Averaged over the queries; the diagonal holds the variances. "
                               "summary.json has the MCSE at each query.",
-                matrices.size() < with_matrix.size()
-                    ? "Shows " + std::to_string(matrices.size()) + " of " +
-                          std::to_string(with_matrix.size()) + " conditions, evenly spaced."
-                    : "",
-                cut ? "The table has the ten largest and the ten smallest covariances." : "",
-                thinned})}};
+                shows_text(matrices.size(), with_matrix.size(), "conditions, evenly spaced."),
+                cut ? "The table has the ten largest and the ten smallest covariances." : ""}),
+           .max_rows = 120}};
 }
 
 }  // namespace headlab::tools

@@ -2,11 +2,19 @@
 #include "tools/report/law_formulas.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/files/words.h"
 #include "engine/scenario/law_reader.h"
+#include "engine/scenario/mechanism/mechanism.h"
 #include "tools/report/markup.h"
 #include "tools/report/mathml.h"
 
@@ -62,21 +70,7 @@ std::string summary_of(const std::string& family, const std::string& law) {
   return "";
 }
 
-}  // namespace
-
-std::string law_formula(const std::string& family, const std::string& law) {
-  const auto found = formulas().find({family, law});
-  return found == formulas().end() ? "" : found->second;
-}
-
-std::string law_html(const std::string& family, const std::vector<const Value*>& laws) {
-  const std::string name = text_of(member(*laws.front(), "law"));
-  const std::string formula = law_formula(family, name);
-  std::string text = element("strong", escaped(name)) + ": ";
-  text += formula.empty() ? escaped(summary_of(family, name)) : mathml(formula);
-  return text + parameters_html(laws);
-}
-
+/// The parameters of laws, with each value that they take, as a note; empty without any.
 std::string parameters_html(const std::vector<const Value*>& laws) {
   // Values of every parameter, in the order of the laws.
   std::vector<std::pair<std::string, std::vector<std::string>>> parameters;
@@ -104,6 +98,224 @@ std::string parameters_html(const std::vector<const Value*>& laws) {
     }
   }
   return list.empty() ? "" : element("p", {{"class", "note"}}, escaped(list));
+}
+
+const Value& stages_of(const Value& condition) {
+  return member(member(member(condition, "parameters"), "heads"), "mechanism");
+}
+
+/// Names of the stages in force; all that are given where this program cannot read them.
+std::vector<std::string> in_force(const Value& condition) {
+  const Value& given = stages_of(condition);
+  if (!given.is<Value::Members>()) return {};
+  try {
+    MechanismStages stages;
+    read_stages(given, "heads.mechanism", stages);
+    const Value& parameters = member(condition, "parameters");
+    const double n = number_of(member(member(parameters, "data"), "n"));
+    const double heads = number_of(member(member(parameters, "heads"), "count"));
+    const double k = number_of(member(member(parameters, "heads"), "dim"));
+    if (n >= 1 && n < 1e15 && heads >= 1 && heads <= 1024 && k >= 1 && k <= 65536) {
+      return stages_in_force(stages, static_cast<std::uint64_t>(n), static_cast<int>(heads),
+                             static_cast<int>(k));
+    }
+  } catch (const InvalidInput&) {
+    // Results of another version.
+  }
+  std::vector<std::string> names;
+  for (const Value::Entry& one : members_of(given)) names.push_back(one.key);
+  return names;
+}
+
+template <class... Stages>
+std::map<std::string, std::string> shorthands(const OptionalStages<Stages...>&) {
+  return {{Stages::name, Stages::shorthand}...};
+}
+
+/// Parameters of a stage by name, however they were written.
+Value parameters_of(const std::string& stage, const Value& given) {
+  static const std::map<std::string, std::string> all = shorthands(MechanismStages());
+  if (given.is<Value::Members>()) return given;
+  const auto shorthand = all.find(stage);
+  const bool has_none = shorthand == all.end() || shorthand->second.empty();
+  return {Value::Members{{has_none ? "value" : shorthand->second, {}, given}}, {}};
+}
+
+bool is_of_seen_tokens(const std::string& stage) {
+  return stage == "window" || stage == "skip" || stage == "sinks";
+}
+
+/// What a stage does, in words and as a formula in the notation of mathml().
+struct Definition {
+  std::string title;
+  std::string words;
+  std::string formula;
+
+  auto operator<=>(const Definition&) const = default;
+};
+
+Definition of_keep(const Value& parameters) {
+  const bool blocks = parameters.find("block") != nullptr;
+  std::string words =
+      blocks ? "A head keeps the blocks b of successive tokens, of those it sees, whose score is "
+               "among the largest; the last block may be shorter. All ties are kept."
+             : "A head keeps its largest weights. All ties are kept, a weight of 0 never.";
+  std::string formula = "i ∈ S_h ⇔ i ∈ A_h, ";
+  if (blocks) {
+    formula = "b ⊂ S_h ⇔ s_{h b} ≥ s_{h, (top)}, s_{h b} = ";
+    formula += text_of(member(parameters, "by")) == "pooled" ? "K_h(\"mean key of\" b)"
+                                                             : "sum_{i ∈ b} w_{h i}";
+  } else if (parameters.find("ratio") != nullptr) {
+    formula += "w_{h i} ≥ ratio max_{j ∈ A_h} w_{h j}";
+  } else if (parameters.find("fraction") != nullptr) {
+    formula += "w_{h i} ≥ w_{h, (k)}, k = ⌈fraction |A_h|⌉";
+  } else {
+    formula += "w_{h i} ≥ w_{h, (top)}";
+  }
+  if (parameters.find("ratio") == nullptr) {
+    words += std::string(" A number in brackets is a rank: (1) is the largest ") +
+             (blocks ? "score." : "weight.");
+  }
+  if (is_true(member(parameters, "union"))) {
+    words += " Of what a head sees it keeps what any head keeps.";
+    formula += ", S_h ← A_h ∩ (S_1 ∪ … ∪ S_H)";
+  }
+  return {"keep", words, formula};
+}
+
+Definition definition_of(const std::string& stage, const Value& parameters) {
+  if (stage == "transform") {
+    return parameters.find("mix") != nullptr
+               ? Definition{stage, "Projections take up those of the other heads.",
+                            "W_h ← W_h + mix sum_{l ≠ h} W_l"}
+               : Definition{stage, "One matrix transforms what all heads project.",
+                            "W_h ← W_h T, T = matrix"};
+  }
+  if (stage == "compress") {
+    return {stage, "Keys and queries are projected to a lower rank, fitted to them.",
+            "W_{K, h} ← W_{K, h} A_h, W_{Q, h} ← W_{Q, h} B_h, rank A_h B_h^T = rank"};
+  }
+  if (stage == "merge") {
+    const std::string v = parameters.find("gate") != nullptr ? "gate" : "frac{1}{|g|}";
+    return {stage,
+            "Groups g of successive points, from the oldest on, become tokens; the last group may "
+            "be smaller. From here on i counts tokens.",
+            "X_g = " + v + " sum_{i ∈ g} X_i, Y_g = " + v +
+                " sum_{i ∈ g} Y_i, |g| ≤ stride, N = ⌈n / stride⌉"};
+  }
+  if (stage == "levels") {
+    return {stage,
+            "Log weights are averaged over scales: M with i and l is the mean key of the aligned "
+            "block of 2 to the power l tokens that holds token i.",
+            "log w_{h i} = sum_l weights_l log K_h(M_{i, l})"};
+  }
+  if (stage == "keep") return of_keep(parameters);
+  for (const LawDescription& one : describe_laws()) {
+    if (one.family == "mechanism" && one.name == stage) return {stage, one.summary, ""};
+  }
+  return {stage, "", ""};
+}
+
+/// Of window, skip and sinks together: the set of tokens that a head sees.
+Definition of_seen_tokens(const Value& parameters) {
+  std::vector<std::string> names;
+  for (const Value::Entry& one : members_of(parameters)) names.push_back(one.key);
+  const std::string end = parameters.find("skip") != nullptr ? "N - skip" : "N";
+  std::string formula = "i ∈ A_h ⇔ ";
+  if (parameters.find("window") != nullptr) formula += end + " - window < ";
+  formula += "i ≤ " + end;
+  if (parameters.find("sinks") != nullptr) formula += " \"or\" i ≤ sinks";
+  return {listed(names), "A head sees some of the tokens i = 1, …, N, from the oldest on.",
+          formula};
+}
+
+/// A stage as it is in some conditions.
+struct Variant {
+  Definition definition;
+  std::vector<Value> parameters = {};
+};
+
+void add(std::vector<Variant>& variants, const Definition& definition, const Value& parameters) {
+  const auto found = std::ranges::find(variants, definition, &Variant::definition);
+  Variant& variant =
+      found == variants.end() ? variants.emplace_back(Variant{.definition = definition}) : *found;
+  variant.parameters.push_back(parameters);
+}
+
+/// Variants stage by stage, in the order in which stages apply.
+std::vector<Variant> variants_of(const Value::Array& conditions) {
+  std::vector<std::string> order = stage_names();
+  std::map<std::string, std::vector<Variant>> of_stage;
+  for (const Value& condition : conditions) {
+    Value::Members seen;
+    for (const std::string& name : in_force(condition)) {
+      const Value parameters = parameters_of(name, member(stages_of(condition), name));
+      if (is_of_seen_tokens(name)) {
+        seen.push_back({name, {}, member(parameters, "tokens")});
+        continue;
+      }
+      if (std::ranges::count(order, name) == 0) order.push_back(name);
+      add(of_stage[name], definition_of(name, parameters), parameters);
+    }
+    if (seen.empty()) continue;
+    const Value parameters{std::move(seen), {}};
+    add(of_stage["window"], of_seen_tokens(parameters), parameters);
+  }
+  std::vector<Variant> all;
+  for (const std::string& name : order) {
+    const std::vector<Variant>& some = of_stage[name];
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string law_formula(const std::string& family, const std::string& law) {
+  const auto found = formulas().find({family, law});
+  return found == formulas().end() ? "" : found->second;
+}
+
+std::string law_html(const std::string& family, const std::vector<const Value*>& laws) {
+  const std::string name = text_of(member(*laws.front(), "law"));
+  const std::string formula = law_formula(family, name);
+  std::string text = element("strong", escaped(name)) + ": ";
+  text += formula.empty() ? escaped(summary_of(family, name)) : mathml(formula);
+  return text + parameters_html(laws);
+}
+
+std::string ensemble_formula(const Value::Array& conditions) {
+  bool any = false, seen = false, kept = false;
+  for (const Value& condition : conditions) {
+    for (const std::string& name : in_force(condition)) {
+      any = true;
+      seen |= is_of_seen_tokens(name);
+      kept |= name == "keep";
+    }
+  }
+  if (!any || (!seen && !kept)) {
+    return "f(x) = sum_{h = 1}^H a_h f_h(x), f_h(x) = sum_i w_{h i} Y_i, "
+           "w_{h i} = frac{K_h(X_i)}{sum_j K_h(X_j)}";
+  }
+  const std::string set = kept ? "S_h" : "A_h";
+  return "f(x) = sum_{h = 1}^H a_h f_h(x), f_h(x) = sum_{i ∈ " + set +
+         "} ω_{h i} Y_i, ω_{h i} = frac{w_{h i}}{sum_{j ∈ " + set +
+         "} w_{h j}}, w_{h i} = K_h(X_i)";
+}
+
+std::string mechanism_html(const Value::Array& conditions) {
+  std::string items;
+  for (const Variant& one : variants_of(conditions)) {
+    const Definition& definition = one.definition;
+    std::string text =
+        element("strong", escaped(definition.title)) + ": " + escaped(definition.words);
+    if (one.parameters.size() < conditions.size()) text += " In some conditions.";
+    if (!definition.formula.empty()) text += mathml(definition.formula, true);
+    std::vector<const Value*> parameters;
+    for (const Value& each : one.parameters) parameters.push_back(&each);
+    items += element("li", text + parameters_html(parameters));
+  }
+  return items.empty() ? "" : element("ol", items);
 }
 
 }  // namespace headlab::tools

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Formulas of laws, with the names of their parameters.
+/// \file Formulas of laws and of the stages of a head, with the names of their parameters.
 #pragma once
 
 #include <string>
@@ -16,7 +16,12 @@ std::string law_formula(const std::string& family, const std::string& law);
 /// differ in their parameters alone, and there is at least one.
 std::string law_html(const std::string& family, const std::vector<const Value*>& laws);
 
-/// The parameters of laws, with each value that they take, as a note; empty without any.
-std::string parameters_html(const std::vector<const Value*>& laws);
+/// The estimate of the ensemble, with `conditions` of a run: that of plain heads, or where stages
+/// are in force that of the tokens they leave. In the notation of mathml().
+std::string ensemble_formula(const Value::Array& conditions);
+
+/// The stages in force in some condition as list items, in the order in which they apply; empty
+/// where there are none.
+std::string mechanism_html(const Value::Array& conditions);
 
 }  // namespace headlab::tools

@@ -7,7 +7,7 @@
 
 #include "engine/moments/layer_estimates.h"
 #include "tools/cli/figure_text.h"
-#include "tools/report/figures.h"
+#include "tools/report/figure.h"
 #include "tools/report/sweep.h"
 
 namespace headlab::tools {
@@ -86,9 +86,7 @@ void draw_panel(Canvas& canvas, const Box& box, const DepthPanel& panel,
       upper.push_back(axes.at(x, std::min(estimate.value + room, axes.y.high())));
       lower.push_back(axes.at(x, std::max(estimate.value - room, axes.y.low())));
     }
-    std::vector<Point> band = upper;
-    band.insert(band.end(), lower.rbegin(), lower.rend());
-    if (upper.size() > 1) canvas.polygon(band, "band " + color);
+    canvas.band(upper, lower, "band " + color);
     canvas.polyline(line, "line " + color);
     canvas.polyline(computed, "theory " + color);
     const double radius = line.size() > 25 ? 1.5 : 3;
@@ -100,18 +98,15 @@ void draw_panel(Canvas& canvas, const Box& box, const DepthPanel& panel,
   canvas.text({box.left + 8, axes.y(floor) + 15}, "plain float64 ends here", "start", "halo");
 }
 
-Canvas draw_panels(const std::vector<DepthPanel>& panels, const std::vector<DepthSeries>& all,
+Canvas draw_layers(const std::vector<DepthPanel>& panels, const std::vector<DepthSeries>& all,
                    bool with_floor) {
   std::vector<LegendEntry> legend;
   for (const DepthSeries& one : all) {
     if (!one.name.empty()) legend.push_back({one.color, shortened(one.name, 40), false, true});
   }
-  Canvas measure(figure_width, 1);
-  const double top = legend.empty() ? 4 : draw_legend(measure, {20, 14}, figure_width - 10, legend);
+  const double top = legend.empty() ? 4 : legend_height(legend);
   const double cell = panel_height + 70;
-  const std::size_t rows = panels.size() == 1 ? 1 : (panels.size() + 1) / 2;
-  Canvas canvas(figure_width, top + cell * static_cast<double>(rows));
-  if (!legend.empty()) draw_legend(canvas, {20, 14}, figure_width - 10, legend);
+  Canvas canvas = canvas_of_panels(panels.size(), top, cell, legend);
   const std::vector<Box> cells = panel_cells(panels.size(), top, cell);
   for (std::size_t p = 0; p < panels.size(); ++p) {
     const double y = cells[p].top + 18;
@@ -122,8 +117,7 @@ Canvas draw_panels(const std::vector<DepthPanel>& panels, const std::vector<Dept
 }
 
 Table table_of(const std::vector<DepthPanel>& panels, const std::vector<DepthSeries>& all) {
-  Table table{
-      .caption = "Metrics behind each layer", .headings = {"condition", "layer"}, .rows = {}};
+  Table table{.caption = "Metrics behind each layer", .headings = {"condition", "layer"}};
   for (const DepthPanel& panel : panels) table.headings.push_back(panel.title);
   for (const DepthSeries& one : all) {
     for (std::size_t l = 0; l < one.layers().size(); ++l) {
@@ -170,10 +164,7 @@ std::vector<Picture> layers_figures(const Source& source) {
         {.name = sweep.condition_text(c), .color = all.size(), .condition = &conditions[c]});
   }
   if (all.empty()) return {};
-  const std::string left_out = all.size() < conditions.size()
-                                   ? "Shows " + std::to_string(all.size()) + " of " +
-                                         std::to_string(conditions.size()) + " conditions."
-                                   : "";
+  const std::string left_out = shows_text(all.size(), conditions.size(), "conditions.");
   const bool compared = std::ranges::any_of(all, [](const DepthSeries& one) {
     return member(member(*one.condition, "theory"), "layers").is<Value::Array>();
   });
@@ -201,19 +192,15 @@ std::vector<Picture> layers_figures(const Source& source) {
        .finding = sentences(
            {finding(all, "log_residual", "The log residual log |R|"),
             floors ? "Below the dashed line plain float64 arithmetic could not see them." : ""}),
-       .canvas = draw_panels(residual, all, true),
+       .canvas = draw_layers(residual, all, true),
        .table = table_of(residual, all),
        .note = sentences({bands, left_out})});
   if (others.empty()) return pictures;
   pictures.push_back({.title = "Tokens and attention over depth",
                       .finding = finding(all, "cosine", "The mean cosine of two tokens"),
-                      .canvas = draw_panels(others, all, false),
+                      .canvas = draw_layers(others, all, false),
                       .table = table_of(others, all),
                       .note = sentences({bands, left_out})});
-  for (Picture& picture : pictures) {
-    const std::string thinned = thin_rows(picture.table);
-    if (!thinned.empty()) picture.note += " " + thinned;
-  }
   return pictures;
 }
 

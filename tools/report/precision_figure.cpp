@@ -6,7 +6,7 @@
 #include <span>
 
 #include "tools/cli/figure_text.h"
-#include "tools/report/figures.h"
+#include "tools/report/figure.h"
 #include "tools/report/sweep.h"
 
 namespace headlab::tools {
@@ -52,10 +52,9 @@ Canvas draw_precision(const std::vector<PrecisionSeries>& all) {
   for (const PrecisionSeries& one : all) {
     legend.push_back({one.color, shortened(one.name, 40), false, true});
   }
-  Canvas measure(figure_width, 1);
-  const double top = draw_legend(measure, {20, 14}, figure_width - 10, legend) + 20;
+  const double top = legend_height(legend) + 20;
   Canvas canvas(figure_width, top + 220 + 44);
-  draw_legend(canvas, {20, 14}, figure_width - 10, legend);
+  draw_legend(canvas, legend);
   const Range x = range_of(ScaleKind::logarithmic, replicates, 0.04);
   const Range y = range_of(ScaleKind::logarithmic, percents, 0.08);
   const Axes axes{{left, top, right, top + 220},
@@ -103,8 +102,7 @@ std::vector<Picture> precision_figures(const Source& source) {
   const Sweep sweep = sweep_of(conditions);
   std::vector<PrecisionSeries> all;
   Table table{.caption = "MSE ± MCSE after some of the replicates",
-              .headings = {"condition", "replicates", "MSE", "relative MCSE"},
-              .rows = {}};
+              .headings = {"condition", "replicates", "MSE", "relative MCSE"}};
   for (const PrecisionCurve& curve : source.precision) {
     if (curve.condition >= conditions.size()) continue;
     PrecisionSeries series{.name = sweep.condition_text(curve.condition), .color = all.size()};
@@ -145,10 +143,7 @@ std::vector<Picture> precision_figures(const Source& source) {
            .table = std::move(table),
            .note = sentences({"Dotted: 1/√R through the last point. Whiskers are ± 2 standard "
                               "errors of the MCSE itself, which is uncertain at first.",
-                              all.size() < source.conditions
-                                  ? "Shows " + std::to_string(all.size()) + " of " +
-                                        std::to_string(source.conditions) + " conditions."
-                                  : ""})}};
+                              shows_text(all.size(), source.conditions, "conditions.")})}};
 }
 
 }  // namespace headlab::tools

@@ -6,7 +6,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "tools/report/figures.h"
+#include "tools/report/figure.h"
 #include "tools/report/sweep.h"
 
 namespace headlab::tools {
@@ -118,12 +118,11 @@ Canvas draw_grid(const RegimeGrid& grid, const std::vector<RegimeStyle>& styles,
   for (const std::string& column : grid.columns) heading = std::max(heading, text_width(column));
   std::vector<LegendEntry> legend;
   for (const RegimeStyle& style : styles) legend.push_back({style.color, style.words});
-  Canvas measure(figure_width, 1);
-  const double top = draw_legend(measure, {20, 14}, figure_width - 10, legend) + 0.6 * heading + 22;
+  const double top = legend_height(legend) + 0.6 * heading + 22;
   const double width =
       std::min((figure_width - 60 - left) / static_cast<double>(grid.columns.size()), 90.0);
   Canvas canvas(figure_width, top + cell_height * static_cast<double>(rows.size()) + 12);
-  draw_legend(canvas, {20, 14}, figure_width - 10, legend);
+  draw_legend(canvas, legend);
   for (std::size_t column = 0; column < grid.columns.size(); ++column) {
     const double x = left + width * (static_cast<double>(column) + 0.5);
     canvas.text({x - 4, top - 6}, grid.columns[column], "start", "small", -35);
@@ -165,8 +164,7 @@ std::vector<Picture> regime_figures(const Source& source) {
   const std::vector<RegimeStyle> styles = regime_styles(cells);
   const RegimeGrid grid = grid_of(cells);
   Table table{.caption = "What each cell says; exponent of the power law with its 95 % interval",
-              .headings = {"setting", "rule, budget", "growth", "exponent"},
-              .rows = {}};
+              .headings = {"setting", "rule, budget", "growth", "exponent"}};
   std::map<std::string, std::size_t> counts;
   for (const auto& [place, cell] : grid.cells) {
     const std::string words = text_of(member(*cell, "words"));
@@ -180,7 +178,6 @@ std::vector<Picture> regime_figures(const Source& source) {
                ("\"" + style.words + "\" in " + std::to_string(counts[style.words]));
   }
   const std::vector<std::size_t> rows = spread(grid.rows.size(), max_settings);
-  const std::string thinned = thin_rows(table, 200);
   return {
       {.title = "Where the best dimension grows with n",
        .finding = "Of " + std::to_string(grid.cells.size()) + " cells: " + finding + ".",
@@ -188,12 +185,8 @@ std::vector<Picture> regime_figures(const Source& source) {
        .table = std::move(table),
        .note = sentences({"A row is a setting of the sweep, a column a bandwidth rule with a "
                           "budget D.",
-                          rows.size() < grid.rows.size()
-                              ? "Shows " + std::to_string(rows.size()) + " of " +
-                                    std::to_string(grid.rows.size()) + " settings, evenly spaced."
-                              : "",
-                          thinned}),
-       .command = {}}};
+                          shows_text(rows.size(), grid.rows.size(), "settings, evenly spaced.")}),
+       .max_rows = 200}};
 }
 
 }  // namespace headlab::tools

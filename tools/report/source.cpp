@@ -47,6 +47,11 @@ const Value::Array& Source::shown_conditions() const {
   return items_of(member(document, "conditions"));
 }
 
+bool Source::is_study_of_depth() const {
+  return !shown_conditions().empty() &&
+         member(shown_conditions().front(), "layers").is<Value::Array>();
+}
+
 std::optional<Source> read_document(const std::string& text, const std::string& file) {
   Source source{.document = {}};
   // Only a text this long can have so many conditions.

@@ -31,6 +31,8 @@ struct Source {
 
   /// The conditions of the document.
   const Value::Array& shown_conditions() const;
+  /// Conditions have layers in place of errors.
+  bool is_study_of_depth() const;
 };
 
 /// Most conditions that a report takes in; more are thinned evenly, keeping first and last.

@@ -9,6 +9,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/json_writer.h"
+#include "tools/report/figure.h"
 #include "tools/report/markup.h"
 
 namespace headlab::tools {
@@ -272,10 +273,7 @@ Layout layout_of(const Sweep& sweep, std::size_t panels, std::size_t points) {
     shown += kept.size();
     layout.panels.push_back({panel.title, kept});
   }
-  if (shown < sweep.places.size()) {
-    layout.left_out = "Shows " + std::to_string(shown) + " of " +
-                      std::to_string(sweep.places.size()) + " conditions, evenly spaced.";
-  }
+  layout.left_out = shows_text(shown, sweep.places.size(), "conditions, evenly spaced.");
   return layout;
 }
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <map>
 
-#include "tools/report/figures.h"
+#include "tools/report/figure.h"
 #include "tools/report/verdict_words.h"
 
 namespace headlab::tools {
@@ -14,7 +14,6 @@ namespace {
 constexpr std::size_t max_rows = 34;  ///< of one picture, so that it fits a page of A4
 constexpr double row_step = 22;
 constexpr std::size_t longest_row_label = 57;
-constexpr double interval_errors = 2;
 
 struct OutcomeStyle {
   const char* name;
@@ -89,7 +88,7 @@ Canvas draw_forest(const std::vector<ForestRow>& rows, const Range& range) {
       legend.push_back({style.color, style.name, style.hollow});
     }
   }
-  draw_legend(canvas, {20, 14}, figure_width - 10, legend);
+  draw_legend(canvas, legend);
   const Axes axes{{left, top, figure_width - 16, bottom},
                   Scale(ScaleKind::signed_log, range.low, range.high, left, figure_width - 16),
                   {}};
@@ -116,7 +115,7 @@ Canvas draw_forest(const std::vector<ForestRow>& rows, const Range& range) {
     }
     const std::string color = "c" + std::to_string(row.style->color);
     if (std::isfinite(row.effect.mcse)) {
-      const double error = interval_errors * row.effect.mcse;
+      const double error = band_errors * row.effect.mcse;
       canvas.line({axes.x(row.effect.value - error), y}, {axes.x(row.effect.value + error), y},
                   "whisker " + color);
     }
@@ -151,7 +150,7 @@ std::vector<Picture> verdict_figures(const Source& source) {
                           " (" + scenarios[i] + ")";
     }
     const Estimate& effect = rows.back().effect;
-    const double error = std::isfinite(effect.mcse) ? interval_errors * effect.mcse : 0;
+    const double error = std::isfinite(effect.mcse) ? band_errors * effect.mcse : 0;
     ends.insert(ends.end(), {effect.value - error, effect.value + error});
     own_unit = own_unit || rows.back().own_unit;
     one_sided = one_sided || rows.back().one_sided;
@@ -167,8 +166,7 @@ std::vector<Picture> verdict_figures(const Source& source) {
                                        rows.begin() + static_cast<std::ptrdiff_t>(end));
     Table table{.caption = "Effects that decided, or came nearest to deciding: value ± MCSE",
                 .headings = {"claim", "reading", "setting", "verdict", "effect", "allowed",
-                             "comparisons", "replicates"},
-                .rows = {}};
+                             "comparisons", "replicates"}};
     for (std::size_t i = begin; i < end; ++i) {
       const Value& verdict = verdicts[i];
       table.rows.push_back(
@@ -190,8 +188,8 @@ std::vector<Picture> verdict_figures(const Source& source) {
              {"The shaded zone is what the margin allows.",
               one_sided ? "An order allows everything to the right of its zone's left end." : "",
               "Whiskers are ± 2 MCSE; the axis is logarithmic away from 0.",
-              own_unit ? "Effects with a margin of 0 are in their own unit, without a zone." : ""}),
-         .command = {}});
+              own_unit ? "Effects with a margin of 0 are in their own unit, without a zone."
+                       : ""})});
   }
   return figures;
 }

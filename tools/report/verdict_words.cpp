@@ -1,12 +1,135 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/report/verdict_words.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
+#include "tools/report/markup.h"
 
 namespace headlab::tools {
+namespace {
+
+constexpr std::size_t max_counterexamples = 4;  ///< of a claim
+
+/// Verdicts of one form in one setting, which differ in their index.
+struct Reading {
+  std::string form, setting, statement, outcome;
+  std::vector<std::string> indices;
+};
+
+struct ClaimRow {
+  std::string claim;
+  std::vector<Reading> readings = {};
+  std::vector<const Value*> refuted = {};
+  std::size_t unexpected = 0;
+};
+
+bool holds(const std::string& outcome) {
+  return outcome == "supported" || outcome == "identity";
+}
+
+std::vector<ClaimRow> claim_rows(const Value& document) {
+  std::vector<ClaimRow> rows;
+  for (const Value& verdict : items_of(member(document, "claims"))) {
+    const std::string claim = text_of(member(verdict, "claim"));
+    auto row = std::ranges::find(rows, claim, &ClaimRow::claim);
+    if (row == rows.end()) row = rows.insert(rows.end(), {claim});
+    const std::string outcome = text_of(member(verdict, "verdict"));
+    const std::string expected = text_of(member(verdict, "expected"));
+    if (outcome == "refuted") row->refuted.push_back(&verdict);
+    if (!expected.empty() && expected != outcome) ++row->unexpected;
+    const Reading reading{text_of(member(verdict, "form")),
+                          setting_text(verdict),
+                          text_of(member(verdict, "statement")),
+                          outcome,
+                          {}};
+    auto same = std::ranges::find_if(row->readings, [&](const Reading& one) {
+      return one.form == reading.form && one.setting == reading.setting &&
+             one.statement == reading.statement && one.outcome == outcome;
+    });
+    if (same == row->readings.end()) same = row->readings.insert(row->readings.end(), reading);
+    const std::string index = text_of(member(verdict, "index"));
+    if (!index.empty() && std::ranges::find(same->indices, index) == same->indices.end()) {
+      same->indices.push_back(index);
+    }
+  }
+  return rows;
+}
+
+/// The readings that `wanted` takes, an item each; statements that repeat are said once.
+template <class Wanted>
+std::string readings_html(const ClaimRow& row, const Wanted& wanted) {
+  std::string items, last;
+  for (const Reading& one : row.readings) {
+    if (!wanted(one.outcome)) continue;
+    std::string text = element("strong", escaped(one.form));
+    std::string more;
+    for (const std::string& index : one.indices) more += (more.empty() ? "" : ", ") + index;
+    if (!more.empty()) text += " by " + escaped(more);
+    if (!one.setting.empty()) text += " (" + escaped(one.setting) + ")";
+    if (!holds(one.outcome) && one.outcome != "refuted") text += ", " + escaped(one.outcome);
+    if (one.outcome == "identity") text += ", by algebra";
+    // A claim of a user's own may say no more than its name.
+    if (one.statement != last && one.statement != one.form + ".") {
+      text += ": " + escaped(one.statement);
+    }
+    last = one.statement;
+    items += element("li", text);
+  }
+  return items.empty() ? "–" : element("ul", items);
+}
+
+std::string counterexamples_html(const ClaimRow& row) {
+  // Verdicts that differ in their index alone have one counterexample.
+  struct Contradiction {
+    std::string form, setting, indices, text;
+  };
+  std::vector<Contradiction> all;
+  for (const Value* verdict : row.refuted) {
+    const std::string counterexample = counterexample_text(*verdict);
+    const std::string replay = text_of(member(*verdict, "replay"));
+    const std::string index = text_of(member(*verdict, "index"));
+    std::string text = counterexample.empty()
+                           ? "effect " + escaped(effect_text(*verdict)) + " where " +
+                                 escaped(allowed_text(*verdict)) + " is allowed"
+                           : escaped(counterexample);
+    if (!replay.empty()) text += "; " + element("code", escaped(replay));
+    const Contradiction one{text_of(member(*verdict, "form")), setting_text(*verdict), index, text};
+    const auto same = std::ranges::find_if(all, [&](const Contradiction& other) {
+      return other.form == one.form && other.setting == one.setting && other.text == text;
+    });
+    if (same == all.end()) {
+      all.push_back(one);
+    } else if (!index.empty()) {
+      same->indices += ", " + index;
+    }
+  }
+  std::string items;
+  for (std::size_t i = 0; i < std::min(all.size(), max_counterexamples); ++i) {
+    const Contradiction& one = all[i];
+    items += element(
+        "li", escaped(one.form) + (one.indices.empty() ? "" : " by ") + escaped(one.indices) +
+                  (one.setting.empty() ? "" : " (" + escaped(one.setting) + ")") + ": " + one.text);
+  }
+  if (all.size() > max_counterexamples) {
+    items += element("li", "and " + std::to_string(all.size() - max_counterexamples) +
+                               " more among the verdicts below");
+  }
+  return items.empty() ? "–" : element("ul", items);
+}
+
+/// "holds in ..." of "hold in ..."
+std::string singular(const std::string& words) {
+  if (words.starts_with("are ")) return "is " + words.substr(4);
+  const std::size_t verb = std::min(words.find(' '), words.size());
+  return words.substr(0, verb) + "s" + words.substr(verb);
+}
+
+}  // namespace
 
 std::string reading_text(const Value& verdict) {
   std::string text = text_of(member(verdict, "form"));
@@ -72,6 +195,61 @@ std::string counterexample_text(const Value& verdict) {
   const double z = number_of(member(certificate, "z"));
   if (!std::isnan(z)) text += (text.empty() ? "z " : ", z ") + short_number(z, 3);
   return text.empty() ? "one was found" : text;
+}
+
+std::string survives_html(const Source& source) {
+  const std::vector<ClaimRow> rows = claim_rows(source.document);
+  if (rows.empty()) return "";
+  std::string body;
+  std::size_t whole = 0, partly = 0, none = 0, open = 0;
+  for (const ClaimRow& row : rows) {
+    const auto count = [&](auto&& wanted) {
+      return std::ranges::count_if(row.readings,
+                                   [&](const Reading& one) { return wanted(one.outcome); });
+    };
+    const auto stands = count(holds);
+    const auto falls = count([](const std::string& outcome) { return outcome == "refuted"; });
+    ++(falls == 0 && stands > 0  ? whole
+       : falls > 0 && stands > 0 ? partly
+       : falls > 0               ? none
+                                 : open);
+    const auto is_open = [](const std::string& outcome) {
+      return !holds(outcome) && outcome != "refuted";
+    };
+    std::string failing =
+        readings_html(row, [](const std::string& outcome) { return outcome == "refuted"; });
+    if (count(is_open) > 0) {
+      failing += element("p", "Open:") + readings_html(row, is_open);
+    }
+    std::string name = escaped(row.claim);
+    if (row.unexpected > 0) {
+      name += element("p", {{"class", "note"}},
+                      std::to_string(row.unexpected) + " not as expected beforehand");
+    }
+    body += element("tr", element("th", {{"scope", "row"}}, name) +
+                              element("td", readings_html(row, holds)) + element("td", failing) +
+                              element("td", counterexamples_html(row))) +
+            "\n";
+  }
+  std::string headings;
+  for (const char* heading : {"claim", "holds as", "fails as", "counterexample"}) {
+    headings += element("th", {{"scope", "col"}}, heading);
+  }
+  std::string counts;
+  for (const auto& [number, words] :
+       {std::pair(whole, "hold in every reading"), std::pair(partly, "hold in some readings only"),
+        std::pair(none, "fail in every reading"), std::pair(open, "are open")}) {
+    if (number == 0) continue;
+    counts += (counts.empty() ? "" : ", ") + std::to_string(number) + " " +
+              (number == 1 ? singular(words) : words);
+  }
+  return element("p", "Of " + std::to_string(rows.size()) +
+                          (rows.size() == 1 ? " claim: " : " claims: ") + counts + ".") +
+         element(
+             "div", {{"class", "scroll"}},
+             element("table", {{"class", "claims"}},
+                     element("thead", element("tr", headings)) + element("tbody", "\n" + body))) +
+         "\n";
 }
 
 }  // namespace headlab::tools

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file A verdict of verdicts.json in words, for figures and tables.
+/// \file Verdicts of verdicts.json in words, for figures and tables, and what survives of them.
 #pragma once
 
 #include <string>
@@ -22,5 +22,9 @@ std::string allowed_text(const Value& verdict);
 std::string outcome_text(const Value& verdict);
 /// "counterexample: MSE .. against .., z 12.3"; empty where there is none.
 std::string counterexample_text(const Value& verdict);
+
+/// What survives of the theory: a row a claim, with the readings under which it holds, those under
+/// which it fails, and the commands that show its counterexamples. Empty without verdicts.
+std::string survives_html(const Source& source);
 
 }  // namespace headlab::tools
