@@ -54,10 +54,13 @@ void read_claim(const Value& root) {
   const Value* table = root.find("claim");
   if (table == nullptr) return;
   const TableReader claim(*table, "claim");
-  claim.allow({"name", "form", "index", "expected", "margin", "compare"});
+  claim.allow({"name", "form", "index", "expected", "margin", "compare", "statement", "assumptions",
+               "refuted_by", "origin", "pairs", "note"});
   std::string word;
-  for (const char* key : {"name", "form"}) claim.optional(key, word, "");
-  for (const char* key : {"index", "expected"}) claim.words(key);
+  for (const char* key : {"name", "form", "statement", "assumptions", "refuted_by", "origin"}) {
+    claim.optional(key, word, "");
+  }
+  for (const char* key : {"index", "expected", "note"}) claim.words(key);
   double margin = 0;
   claim.optional("margin", margin, at_least(0), "");
 }

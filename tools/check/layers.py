@@ -36,7 +36,6 @@ validation/statistics
 validation/difference
 validation/diversity
 validation/compression
-validation/search
 validation/claims
 validation/verdicts
 validation/allocation

@@ -66,33 +66,15 @@ std::vector<Finding> simulated_is_exact(Experiment& experiment) {
   return {std::move(finding)};
 }
 
-ClaimForm form(const std::string& rule, const std::string& assumption) {
-  return {.name = rule,
-          .statement =
-              "Under a budget D = H d_k, the d_k in between that a pilot found best has no larger "
-              "MSE than D heads of d_k = 1 and than one head of d_k = D.",
-          .assumptions = assumption + " The pilot had other draws; other d_k are not tested.",
-          .refuted_by =
-              "An end of the range with a smaller MSE than the allocation in between, "
-              "beyond the zone.",
-          .examine = interior_is_best};
-}
-
 }  // namespace
 
 Claim allocation_claim() {
   return {.name = "allocation",
-          .forms = {form("fixed", "The bandwidth is the same for every d_k."),
-                    form("sqrt_dim", "Softmax at temperature sqrt(d_k), with normal keys."),
-                    form("rate", "Bandwidth n^(-1/(4 + d_k))."),
-                    form("tuned", "Every allocation has its own best bandwidth."),
-                    {.name = "exact",
-                     .statement = "The MSE of every allocation of a budget is the exact one, and "
-                                  "the allocation that is exactly best is the best simulated.",
-                     .assumptions = "X ~ N(0, I); orthogonal heads with a Gaussian kernel.",
-                     .refuted_by = "An MSE beyond the margin of its exact value, or a better "
-                                   "allocation than the best, beyond the zone.",
-                     .examine = simulated_is_exact}}};
+          .forms = {{.name = "fixed", .examine = interior_is_best},
+                    {.name = "sqrt_dim", .examine = interior_is_best},
+                    {.name = "rate", .examine = interior_is_best},
+                    {.name = "tuned", .examine = interior_is_best},
+                    {.name = "exact", .examine = simulated_is_exact}}};
 }
 
 }  // namespace headlab

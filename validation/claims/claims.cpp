@@ -10,6 +10,7 @@
 #include "engine/scenario/scenario.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/claim_scenarios.h"
+#include "validation/claims/experiment.h"
 #include "validation/claims/stated_claim.h"
 
 namespace headlab {
@@ -18,9 +19,7 @@ namespace headlab {
 Claim identity_claim();
 Claim decomposition_claim();
 Claim variance_floor_claim();
-Claim angles_claim();
 Claim log_correlation_claim();
-Claim temperature_claim();
 Claim hdi_claim();
 Claim weights_claim();
 Claim output_projection_claim();
@@ -42,11 +41,18 @@ Claim synergy_claim();
 
 namespace {
 
-/// Adds the forms that scenarios state to the claims they are of, or as claims of their own.
-void add_stated(std::vector<Claim>& all) {
+/// Adds what scenarios say: forms that they state, to the claims they are of or as claims of their
+/// own, and of the other forms the words.
+void add_scenarios(std::vector<Claim>& all) {
   for (const ClaimScenario& file : claim_scenarios()) {
     const Scenario scenario = parse_scenario(file.text, file.file);
-    if (!states_claims(scenario)) continue;
+    if (!states_claims(scenario)) {
+      const ClaimSection section = read_claim_section(scenario);
+      const auto claim = std::ranges::find(all, section.name, &Claim::name);
+      const auto form = std::ranges::find(claim->forms, section.form, &ClaimForm::name);
+      read_texts(section.table, "claim", *form);
+      continue;
+    }
     StatedClaims stated = read_stated_claims(scenario);
     auto claim = std::ranges::find(all, stated.name, &Claim::name);
     if (claim == all.end()) claim = all.insert(claim, Claim{.name = stated.name, .forms = {}});
@@ -64,9 +70,9 @@ const std::vector<Claim>& claims() {
     std::vector<Claim> in_order = {identity_claim(),
                                    decomposition_claim(),
                                    variance_floor_claim(),
-                                   angles_claim(),
+                                   {.name = "angles", .forms = {}},
                                    log_correlation_claim(),
-                                   temperature_claim(),
+                                   {.name = "temperature", .forms = {}},
                                    hdi_claim(),
                                    weights_claim(),
                                    output_projection_claim(),
@@ -85,7 +91,7 @@ const std::vector<Claim>& claims() {
                                    retrieval_claim(),
                                    tickets_claim(),
                                    synergy_claim()};
-    add_stated(in_order);
+    add_scenarios(in_order);
     return in_order;
   }();
   return all;

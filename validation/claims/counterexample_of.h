@@ -5,8 +5,8 @@
 #include <cstddef>
 
 #include "engine/moments/figure_name.h"
+#include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
-#include "validation/search/counterexample.h"
 
 namespace headlab {
 

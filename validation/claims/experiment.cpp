@@ -19,7 +19,7 @@ ClaimSection read_claim_section(const Scenario& scenario) {
     reject(parameters.location, "claim",
            "is missing - state what is claimed in a table [[claim.compare]]");
   const TableReader reader(*table, "claim");
-  ClaimSection section;
+  ClaimSection section{.table = *table};
   reader.required("name", section.name, "the claim");
   reader.required("form", section.form, "the form of the claim");
   reader.optional("margin", section.margin, at_least(0), "what still counts as equal");

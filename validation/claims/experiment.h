@@ -28,6 +28,7 @@ struct ClaimSection {
   std::vector<std::string> indices;   ///< empty where the form is about none
   std::vector<std::string> expected;  ///< verdicts fixed beforehand, one an index
   double margin = 0;                  ///< what still counts as equal, or as no order
+  Value table = {};                   ///< as written
 };
 
 /// Reads the [claim] section of a scenario; throws InvalidInput where there is none or it is

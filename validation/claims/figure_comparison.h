@@ -9,8 +9,8 @@
 
 #include "engine/files/document.h"
 #include "engine/moments/figure_name.h"
+#include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
-#include "validation/search/counterexample.h"
 #include "validation/statistics/comparison.h"
 
 namespace headlab {

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/files/error.h"
 #include "engine/run/run.h"
 #include "validation/claims/claim_scenarios.h"
 #include "validation/verdicts/validate.h"
@@ -79,11 +80,15 @@ TEST(HdiClaim, ChordalIsRefutedBetweenConfigurationsByACertificateThatReplays) {
   ASSERT_TRUE(validation.rows[0].counterexample);
   const Counterexample& counterexample = *validation.rows[0].counterexample;
   const RunResult replay =
-      run(parse_scenario(counterexample.scenario, "replay"), {.backend = "cpu", .threads = 2});
-  ASSERT_EQ(replay.conditions.size(), 2U);
-  EXPECT_EQ(replay.conditions[0].estimates.mse.value, counterexample.first.value);
-  EXPECT_EQ(replay.conditions[0].estimates.mse.mcse, counterexample.first.mcse);
-  EXPECT_EQ(replay.conditions[1].estimates.mse.value, counterexample.second.value);
+      run(parse_scenario(counterexample.scenario, "replay",
+                         {"run.replicates=" + std::to_string(counterexample.replicates)}),
+          {.backend = "cpu", .threads = 2});
+  const auto mse_of = [&](std::size_t which) {
+    return replay.conditions.at(counterexample.conditions.at(which)).estimates.mse;
+  };
+  EXPECT_EQ(mse_of(0).value, counterexample.first.value);
+  EXPECT_EQ(mse_of(0).mcse, counterexample.first.mcse);
+  EXPECT_EQ(mse_of(1).value, counterexample.second.value);
   EXPECT_GT(counterexample.z, 5);
   EXPECT_FALSE(validation.rows[2].counterexample);
 }
@@ -91,6 +96,25 @@ TEST(HdiClaim, ChordalIsRefutedBetweenConfigurationsByACertificateThatReplays) {
 TEST(HdiClaim, WhereAllHeadsAreAlignedNoPairContradicts) {
   // Differences of 0 in every replicate, which claims about different heads do not expect.
   EXPECT_EQ(verdicts(validated("hdi_between_gaussian", align_all)), Texts(3, "unresolved"));
+}
+
+TEST(HdiClaim, PairsThatAreNoneAreRefused) {
+  const std::string text = text_of("hdi_between_softmax");
+  const std::string given = "[[12, 13], [2, 14], [15, 8]]";
+  ASSERT_NE(text.find(given), std::string::npos);
+  for (const auto& [pairs, problem] :
+       {std::pair("[[12, 13], [2]]", "needs an array for each index"),
+        std::pair("[[12, 99]]", "needs an array for each index"), std::pair("[]", "needs an array"),
+        std::pair("[[13, 12]]", "the index qk of condition #13 is not above that of")}) {
+    std::string wrong = text;
+    wrong.replace(wrong.find(given), given.size(), pairs);
+    try {
+      validate_scenario(wrong, {.backend = "cpu", .threads = 1}, {});
+      ADD_FAILURE() << pairs << " was validated";
+    } catch (const InvalidInput& error) {
+      EXPECT_NE(std::string(error.what()).find(problem), std::string::npos) << error.what();
+    }
+  }
 }
 
 }  // namespace

@@ -48,35 +48,21 @@ std::vector<Finding> hides_all_but_one(Experiment& experiment, bool reads_out) {
   return {std::move(finding)};
 }
 
+std::vector<Finding> read_out_hides(Experiment& experiment) {
+  return hides_all_but_one(experiment, true);
+}
+
+std::vector<Finding> sum_hides(Experiment& experiment) {
+  return hides_all_but_one(experiment, false);
+}
+
 }  // namespace
 
 Claim head_channels_claim() {
-  const std::string statement =
-      "In this form: the sum of the heads hides all of them but one, nullity n (H - 1) d_k, ";
-  const std::string sizes =
-      "Of the paper its abstract was read: what the nullity is of is inferred. n = 5, H = 4, "
-      "d_k = d_v = 3, d = 12; normal weights rounded to thousandths, ranks in integers. ";
-  const auto form = [&](const char* name, const std::string& of, const std::string& more,
-                        const char* origin, bool reads_out) {
-    return ClaimForm{.name = name,
-                     .statement = statement + of,
-                     .assumptions = sizes + more,
-                     .refuted_by = "Another nullity.",
-                     .origin = origin,
-                     .examine = [reads_out](Experiment& experiment) {
-                       return hides_all_but_one(experiment, reads_out);
-                     }};
-  };
   return {.name = "head_channels",
-          .forms = {form("read-out", "from a read-out of d_k dimensions.",
-                         "The read-out is W_Q of a head of the next layer.",
-                         "arXiv:2604.23681, abstract", true),
-                    form("equal row spaces", "where all blocks of W_O have one row space.",
-                         "One block for all heads, as averaged values have.",
-                         "arXiv:2604.23681, abstract", false),
-                    form("full output", "for generic known W_O.",
-                         "All d coordinates of the sum, H d_v = d.",
-                         "arXiv:2604.23681, the same number in another setting", false)}};
+          .forms = {{.name = "read-out", .examine = read_out_hides},
+                    {.name = "equal row spaces", .examine = sum_hides},
+                    {.name = "full output", .examine = sum_hides}}};
 }
 
 }  // namespace headlab

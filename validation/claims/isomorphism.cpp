@@ -125,25 +125,13 @@ std::vector<Finding> by_bandwidth(Experiment& experiment) {
   return predict(experiment, backend);
 }
 
-ClaimForm form(const std::string& name, const std::string& difference,
-               std::vector<Finding> (*examine)(Experiment&)) {
-  return {.name = name,
-          .statement =
-              "The variance of 64 heads is V/64 + (63/64) C with V and C of 4 heads on "
-              "other training sets, where heads differ by " +
-              difference + ".",
-          .assumptions = "Heads are drawn again for every training set, exchangeable given it.",
-          .refuted_by = "A variance at H = 64 further from its prediction than the margin.",
-          .examine = examine};
-}
-
 }  // namespace
 
 Claim isomorphism_claim() {
   return {.name = "isomorphism",
-          .forms = {form("by subspace", "a random direction each (attention heads)", by_subspace),
-                    form("by keys", "the half of the keys each sees (bagging)", by_keys),
-                    form("by bandwidth", "a random bandwidth each", by_bandwidth)}};
+          .forms = {{.name = "by subspace", .examine = by_subspace},
+                    {.name = "by keys", .examine = by_keys},
+                    {.name = "by bandwidth", .examine = by_bandwidth}}};
 }
 
 }  // namespace headlab

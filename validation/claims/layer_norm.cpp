@@ -55,44 +55,11 @@ std::vector<Finding> shares_agree(Experiment& experiment) {
 }  // namespace
 
 Claim layer_norm_claim() {
-  const std::string read =
-      "Of the paper its abstract was read: affine rank is inferred to be the dimension of the "
-      "affine hull. ";
-  return {
-      .name = "layer_norm",
-      .forms = {
-          {.name = "n <= d",
-           .statement = "In this form: layer norm keeps the affine rank of generic tokens, no more "
-                        "of them than features (BERT-base, 512 <= 768, included).",
-           .assumptions = read + "One norm, epsilon 0, no gain; normal tokens rounded to "
-                                 "thousandths, ranks by elimination in integers.",
-           .refuted_by = "Another rank behind the norm.",
-           .origin = "arXiv:2604.23681, abstract",
-           .examine = keeps_affine_rank},
-          {.name = "n > d",
-           .statement = "In this form: layer norm keeps the affine rank of generic tokens, however "
-                        "many.",
-           .assumptions = read + "One norm, epsilon 0; 12 normal tokens of 8 features, rounded to "
-                                 "thousandths, ranks by elimination in integers.",
-           .refuted_by = "Another rank behind the norm: 7 in place of 8.",
-           .origin = "arXiv:2604.23681, the same sentence read for all n",
-           .examine = keeps_affine_rank},
-          {.name = "every token set",
-           .statement = "In this form: layer norm keeps the affine rank of every token set.",
-           .assumptions = read + "One norm, epsilon 0 and 1; tokens that differ by multiples of "
-                                 "(1, .., 1), and tokens on a line; ranks in integers.",
-           .refuted_by = "Another rank behind the norm: 0 and 2 in place of 1.",
-           .origin = "arXiv:2604.23681, the same sentence read literally",
-           .examine = keeps_affine_rank},
-          {.name = "no part in collapse",
-           .statement = "In this form: layer norm plays no part in rank collapse, so that with it "
-                        "and without the same share of the tokens is their differences.",
-           .assumptions = "Abstracts of both papers were read. Equiangular tokens orthogonal to "
-                          "(1, .., 1), post norm; a stack where the norm keeps tokens apart and "
-                          "one where it brings them together. Nothing was trained.",
-           .refuted_by = "Shares behind the last layer that differ by more than the margin.",
-           .origin = "arXiv:2604.23681 and arXiv:2103.03404, abstracts",
-           .examine = shares_agree}}};
+  return {.name = "layer_norm",
+          .forms = {{.name = "n <= d", .examine = keeps_affine_rank},
+                    {.name = "n > d", .examine = keeps_affine_rank},
+                    {.name = "every token set", .examine = keeps_affine_rank},
+                    {.name = "no part in collapse", .examine = shares_agree}}};
 }
 
 }  // namespace headlab

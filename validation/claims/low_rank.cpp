@@ -71,19 +71,7 @@ std::vector<Finding> has_least_score_error(Experiment& experiment) {
 }  // namespace
 
 Claim low_rank_claim() {
-  return {
-      .name = "low_rank",
-      .forms = {
-          {.name = "scores",
-           .statement = "In this form: of all projections of rank R, KQ-SVD has the least expected "
-                        "squared error of the scores, the sum of the squared singular values that "
-                        "it leaves out.",
-           .assumptions = "Exact second moments of keys and queries, X ~ N(0, S), queries of the "
-                          "design, rank 2 of 4; compared with K-SVD and joint SVD.",
-           .refuted_by = "Another error of KQ-SVD, or a smaller one of another method, beyond "
-                         "rounding.",
-           .origin = "the KQ-SVD paper (arXiv:2512.05916), its theorem",
-           .examine = has_least_score_error}}};
+  return {.name = "low_rank", .forms = {{.name = "scores", .examine = has_least_score_error}}};
 }
 
 }  // namespace headlab

@@ -78,28 +78,10 @@ std::vector<Finding> shared_outputs(Experiment& experiment) {
 }  // namespace
 
 Claim output_projection_claim() {
-  const std::string irrelevant =
-      "The error of the projected output does not depend on the correlation of heads";
-  const std::string setting = "Noise alone, at the centre: every head has the same variance.";
   return {.name = "output_projection",
-          .forms = {{.name = "formula",
-                     .statement = "E|sum A_h f_h - g|^2 = |sum A_h E f_h - g|^2 + "
-                                  "sum tr(A_h C_hl A_l^T), with E f and C from theory.",
-                     .assumptions = "Those of the closed forms of E f and C; g = (m, m).",
-                     .refuted_by = "An error beyond the margin of its closed form.",
-                     .examine = formula},
-                    {.name = "own outputs",
-                     .statement = irrelevant + " where each writes to an output of its own.",
-                     .assumptions = setting,
-                     .refuted_by = "Aligned and orthogonal heads with errors further apart than "
-                                   "the margin.",
-                     .examine = own_outputs},
-                    {.name = "shared outputs",
-                     .statement = irrelevant + " where all write to the same outputs.",
-                     .assumptions = setting,
-                     .refuted_by =
-                         "Aligned and orthogonal heads with errors further apart than the margin.",
-                     .examine = shared_outputs}}};
+          .forms = {{.name = "formula", .examine = formula},
+                    {.name = "own outputs", .examine = own_outputs},
+                    {.name = "shared outputs", .examine = shared_outputs}}};
 }
 
 }  // namespace headlab

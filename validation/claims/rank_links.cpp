@@ -102,28 +102,9 @@ std::vector<Finding> separate_maps_keep_ambiguity(Experiment& experiment) {
 }  // namespace
 
 Claim rank_links_claim() {
-  const char* const assumptions =
-      "Noise alone of constant variance, heads of dimension 1 at one query, softmax; in the layer "
-      "independent logits of the same law, fresh Gaussian values, no skip, norm or MLP.";
-  return {
-      .name = "rank_links",
-      .forms = {{.name = "floor",
-                 .statement = "The variance of an ensemble is the rate of rank collapse: a "
-                              "layer of averaged heads leaves V/H + (1 - 1/H) C - 1/n of the "
-                              "energy of differences, with V and C of the ensemble.",
-                 .assumptions = assumptions,
-                 .refuted_by = "An energy beyond the margin of the ensemble's variance, with as "
-                               "many heads or with 8.",
-                 .origin = "headlab",
-                 .examine = floor_is_rate},
-                {.name = "ambiguity",
-                 .statement = "Separate value maps keep the ambiguity of the ensemble, which "
-                              "averaging loses.",
-                 .assumptions = assumptions,
-                 .refuted_by = "A difference of the two energies beyond the margin of the "
-                               "ambiguity.",
-                 .origin = "headlab",
-                 .examine = separate_maps_keep_ambiguity}}};
+  return {.name = "rank_links",
+          .forms = {{.name = "floor", .examine = floor_is_rate},
+                    {.name = "ambiguity", .examine = separate_maps_keep_ambiguity}}};
 }
 
 }  // namespace headlab

@@ -58,18 +58,7 @@ std::vector<Finding> has_own_weight(Experiment& experiment) {
 }  // namespace
 
 Claim retrieval_claim() {
-  return {.name = "retrieval",
-          .forms = {{.name = "own weight",
-                     .statement = "In this form: the expected weight of the pattern that is the "
-                                  "query is int e^-u phi(u)^(N-1) du, phi(u) = E exp(-u e^(beta "
-                                  "sqrt(q) g - beta q)).",
-                     .assumptions = "N patterns N(0, I_d), softmax of beta x_i.x, a query of "
-                                    "squared length q = d that is one of them. The form is ours; "
-                                    "no paper states it at finite N.",
-                     .refuted_by = "A mean weight that differs by more than the margin.",
-                     .origin = "retrieval: folklore of modern Hopfield networks "
-                               "(arXiv:2008.02217); the form at finite N: headlab",
-                     .examine = has_own_weight}}};
+  return {.name = "retrieval", .forms = {{.name = "own weight", .examine = has_own_weight}}};
 }
 
 }  // namespace headlab

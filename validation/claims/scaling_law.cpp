@@ -74,37 +74,16 @@ std::vector<Finding> independent_of_budget(Experiment& experiment) {
   return predicted_is_best(experiment, one);
 }
 
-ClaimForm growth(const std::string& rule, const std::string& assumption) {
-  return {.name = "growth, " + rule,
-          .statement =
-              "Of two per-head dimensions that a pilot chose, the smaller has no larger MSE at "
-              "small n, "
-              "and the larger none at large n: the best d_k grows with n.",
-          .assumptions = assumption,
-          .refuted_by = "The other order at one of the two n, beyond the zone.",
-          .examine = grows};
-}
-
 }  // namespace
 
 Claim scaling_law_claim() {
-  return {
-      .name = "scaling_law",
-      .forms = {
-          growth("fixed", "The bandwidth is the same for every d_k and n."),
-          growth("sqrt_dim", "Softmax at temperature sqrt(d_k), with normal keys."),
-          growth("rate", "Bandwidth n^(-1/(4 + d_k))."),
-          growth("tuned", "Every allocation has its own best bandwidth, from a pilot."),
-          {.name = "one step a decade",
-           .statement = "d_k* is 1, 2, 3 at n = 10^2, 10^3, 10^4: linear in log n.",
-           .assumptions = "One bandwidth for every d_k and n; random cosines.",
-           .refuted_by = "A neighbouring d_k with a smaller MSE, beyond the zone.",
-           .examine = steps},
-          {.name = "linear in D",
-           .statement = "H* is linear in D: d_k* = 1, the best at D = 6, is the best at 12 and 24.",
-           .assumptions = "One bandwidth for every d_k, n = 500; random cosines in d = 24.",
-           .refuted_by = "A neighbouring d_k with a smaller MSE at some D, beyond the zone.",
-           .examine = independent_of_budget}}};
+  return {.name = "scaling_law",
+          .forms = {{.name = "growth, fixed", .examine = grows},
+                    {.name = "growth, sqrt_dim", .examine = grows},
+                    {.name = "growth, rate", .examine = grows},
+                    {.name = "growth, tuned", .examine = grows},
+                    {.name = "one step a decade", .examine = steps},
+                    {.name = "linear in D", .examine = independent_of_budget}}};
 }
 
 }  // namespace headlab

@@ -56,36 +56,10 @@ std::vector<Finding> lifts_to_full_rank(Experiment& experiment) {
 }  // namespace
 
 Claim span_claim() {
-  const std::string read = "Of the paper its abstract was read, not its lemmas. ";
-  const std::string layer =
-      "One layer of causal uniform attention without skip; matrices rounded "
-      "to thousandths, ranks by elimination in integers. ";
-  return {
-      .name = "span",
-      .forms = {
-          {.name = "identity values, or tokens that span all",
-           .statement = "In this form: attention leaves nothing outside the span of the tokens, if "
-                        "values are multiples of the tokens or the tokens span R^d.",
-           .assumptions = read + layer + "Four tokens in R^6 with V = 3 I; six in R^5, any V.",
-           .refuted_by = "A dimension outside the span.",
-           .origin = "arXiv:2604.23681, abstract, in its true form",
-           .examine = stays_inside},
-          {.name = "any value maps",
-           .statement = "In this form: attention leaves nothing outside the span of the tokens, "
-                        "whatever the value maps.",
-           .assumptions = read + layer + "Four tokens in R^6, normal W_V and W_O.",
-           .refuted_by = "A dimension outside the span.",
-           .origin = "arXiv:2604.23681, the same sentence read literally",
-           .examine = stays_inside},
-          {.name = "mlp",
-           .statement =
-               "In this form: one MLP lifts tokens on a line off the origin from rank 2 to "
-               "rank n.",
-           .assumptions = read + "n = d = 8, width 64, normal weights rounded to thousandths, no "
-                                 "bias, no norm, skip 1; ranks by elimination in integers.",
-           .refuted_by = "A lower rank.",
-           .origin = "arXiv:2604.23681, abstract",
-           .examine = lifts_to_full_rank}}};
+  return {.name = "span",
+          .forms = {{.name = "identity values, or tokens that span all", .examine = stays_inside},
+                    {.name = "any value maps", .examine = stays_inside},
+                    {.name = "mlp", .examine = lifts_to_full_rank}}};
 }
 
 }  // namespace headlab

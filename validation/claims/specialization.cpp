@@ -149,24 +149,9 @@ std::vector<Finding> pays(Experiment& experiment) {
 }  // namespace
 
 Claim specialization_claim() {
-  return {
-      .name = "specialization",
-      .forms = {
-          {.name = "training diversifies",
-           .statement =
-               "Training heads that start nearly alike raises their diversity index by more "
-               "than the margin, and lowers the MSE by more than this share.",
-           .assumptions = "Adam on the squared error with each point's own value left out; every "
-                          "replicate learns on its own training set, all from one start.",
-           .refuted_by =
-               "An index that rises by less, or an MSE that falls by less, with confidence.",
-           .examine = diversifies},
-          {.name = "diversity pays",
-           .statement = "A penalty on heads that are alike lowers the MSE of trained heads by more "
-                        "than the margin.",
-           .assumptions = "The same start, steps and batches with and without the penalty.",
-           .refuted_by = "An MSE that falls by less, or grows, with confidence.",
-           .examine = pays}}};
+  return {.name = "specialization",
+          .forms = {{.name = "training diversifies", .examine = diversifies},
+                    {.name = "diversity pays", .examine = pays}}};
 }
 
 }  // namespace headlab

@@ -62,7 +62,6 @@ StatedClaim read_stated_claim(const Value& table, const std::string& key,
   ClaimForm& form = claim.form;
   reader.required("name", form.name, "what is claimed, in words");
   form.statement = form.name + ".";
-  reader.optional("statement", form.statement, "");
   reader.optional("expected", claim.expected, "");
   const std::vector<std::string> verdicts = {"supported", "refuted", "unresolved",
                                              "limited by theory"};
@@ -77,9 +76,7 @@ StatedClaim read_stated_claim(const Value& table, const std::string& key,
       (setting.for_each.empty() ? std::string(".")
                                 : ", for each value of " + listed(setting.for_each) + ".");
   form.refuted_by = "A comparison beyond the margin of " + margin_text(setting);
-  reader.optional("assumptions", form.assumptions, "");
-  reader.optional("refuted_by", form.refuted_by, "");
-  reader.optional("origin", form.origin, "");
+  read_texts(table, key, form);
   std::vector<StatedComparison> comparisons;
   if (const Value* all = reader.find("all")) {
     for (const std::string& other : comparison_keys()) {
@@ -113,6 +110,14 @@ const Value* stated_in(const Value& parameters) {
 
 }  // namespace
 
+void read_texts(const Value& table, const std::string& key, ClaimForm& form) {
+  const TableReader reader(table, key);
+  reader.optional("statement", form.statement, "");
+  reader.optional("assumptions", form.assumptions, "");
+  reader.optional("refuted_by", form.refuted_by, "");
+  reader.optional("origin", form.origin, "");
+}
+
 std::size_t count_stated_claims(const Scenario& scenario) {
   const Value parameters = scenario.conditions.at(0).parameters.tree();
   const Value* stated = stated_in(parameters);
@@ -131,7 +136,8 @@ StatedClaims read_stated_claims(const Scenario& scenario) {
            "needs tables - write [[claim.compare]]");
   }
   const Value& claim = *parameters.find("claim");
-  for (const char* key : {"form", "index", "expected", "margin"}) {
+  for (const char* key : {"form", "index", "expected", "margin", "statement", "assumptions",
+                          "refuted_by", "origin", "pairs", "note"}) {
     if (const Value* value = claim.find(key)) {
       reject(value->location, std::string("claim.") + key,
              "is of a claim in the program - write it in [[claim.compare]]");

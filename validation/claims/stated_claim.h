@@ -24,6 +24,9 @@ struct StatedClaims {
   std::vector<StatedClaim> all;
 };
 
+/// Reads what a table says of a form in words, where it says it.
+void read_texts(const Value& table, const std::string& key, ClaimForm& form);
+
 /// Number of tables [[claim.compare]] of the scenario.
 std::size_t count_stated_claims(const Scenario& scenario);
 

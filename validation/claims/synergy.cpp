@@ -159,6 +159,14 @@ std::vector<Finding> mixes_in_twice_the_mean(Experiment& experiment, bool long_l
   return {std::move(finding)};
 }
 
+std::vector<Finding> long_lines_mix(Experiment& experiment) {
+  return mixes_in_twice_the_mean(experiment, true);
+}
+
+std::vector<Finding> every_line_mixes(Experiment& experiment) {
+  return mixes_in_twice_the_mean(experiment, false);
+}
+
 /// Edges [from, to] of the diffusion of a graph.
 GraphEdges edges_of(const MatrixXd& diffusion) {
   GraphEdges edges;
@@ -219,79 +227,15 @@ std::vector<Finding> fidelity_follows_the_union(Experiment& experiment) {
 }  // namespace
 
 Claim synergy_claim() {
-  const std::string read = "Of the paper abstract, README and code were read. ";
-  const std::string walks =
-      "Heads are walks to an absorbing sink, T(0.25) in L1 from the worst "
-      "start, by powers of matrices. ";
-  const std::string graphs =
-      "Heads are diffusions of graphs with edges to later nodes, fidelity "
-      "the least over nodes of the largest weight that the sink gives it. ";
-  const auto lines = [](bool long_lines) {
-    return [long_lines](Experiment& experiment) {
-      return mixes_in_twice_the_mean(experiment, long_lines);
-    };
-  };
-  return {
-      .name = "synergy",
-      .forms = {
-          {.name = "faster",
-           .statement = "In this form: some heads mix faster averaged than either does alone.",
-           .assumptions = read + walks +
-                          "Two heads, each fast on one half of a line: 66, 66 and "
-                          "19 steps.",
-           .refuted_by = "An average that is not a step faster than the faster head.",
-           .origin = "arXiv:2507.02944, abstract (\"can\", under diversity)",
-           .examine = average_mixes_faster},
-          {.name = "best weights",
-           .statement = "In this form: with the best weights heads never mix slower than the best "
-                        "head.",
-           .assumptions = read + walks + "Weights may be those of one head alone, which is why.",
-           .refuted_by = "A best mixture that is slower.",
-           .origin = "arXiv:2507.02944, README",
-           .examine = best_weights_mix_no_slower},
-          {.name = "no slower",
-           .statement = "In this form: a uniform average of any heads mixes no slower than the "
-                        "slowest head.",
-           .assumptions = walks + "Two heads on four nodes: 2, 2 and 3 steps.",
-           .refuted_by = "An average that is slower than each head.",
-           .origin = "headlab, too strong a reading",
-           .examine = average_mixes_no_slower},
-          {.name = "fidelity above",
-           .statement = "In this form: the fidelity of an average can exceed that of both heads, "
-                        "also among graphs of which each node reaches the sink.",
-           .assumptions = read + graphs + "One pair, and all pairs of graphs of 4 nodes.",
-           .refuted_by = "No gain of the pair, or of any pair.",
-           .origin = "arXiv:2507.02944, abstract",
-           .examine = fidelity_exceeds_both},
-          {.name = "fidelity not below",
-           .statement = "In this form: the fidelity of an average is never below that of both "
-                        "heads.",
-           .assumptions = graphs + "Two heads on four nodes: 1/3, 3/8 and 37/144.",
-           .refuted_by = "A lower fidelity.",
-           .origin = "headlab, too strong a reading",
-           .examine = fidelity_stays_above_the_lower},
-          {.name = "long lines",
-           .statement = "In this form: a line of N steps of speed p mixes within eps in 2N/p "
-                        "steps, if p N >= log(2/eps).",
-           .assumptions = "Of the paper a note was read. Exact powers, several lines, eps from "
-                          "2 e^-pN to 1.",
-           .refuted_by = "More steps.",
-           .origin = "arXiv:2507.02944, under a condition that is ours",
-           .examine = lines(true)},
-          {.name = "every line",
-           .statement = "In this form: a line of N steps of speed p mixes within eps in 2N/p "
-                        "steps, for every N, p and eps.",
-           .assumptions = "Of the paper a note was read. Exact powers, N = 1, p = 0.3, eps = 0.01.",
-           .refuted_by = "More steps: 15, where 2N/p is 6.7.",
-           .origin = "arXiv:2507.02944, the same bound without a condition",
-           .examine = lines(false)},
-          {.name = "union",
-           .statement = "In this form: a node has positive fidelity in the average if and only if "
-                        "it reaches the sink in the union of the graphs.",
-           .assumptions = graphs + "Graphs of the scenario, and drawn pairs.",
-           .refuted_by = "An exception.",
-           .origin = "headlab",
-           .examine = fidelity_follows_the_union}}};
+  return {.name = "synergy",
+          .forms = {{.name = "faster", .examine = average_mixes_faster},
+                    {.name = "best weights", .examine = best_weights_mix_no_slower},
+                    {.name = "no slower", .examine = average_mixes_no_slower},
+                    {.name = "fidelity above", .examine = fidelity_exceeds_both},
+                    {.name = "fidelity not below", .examine = fidelity_stays_above_the_lower},
+                    {.name = "long lines", .examine = long_lines_mix},
+                    {.name = "every line", .examine = every_line_mixes},
+                    {.name = "union", .examine = fidelity_follows_the_union}}};
 }
 
 }  // namespace headlab

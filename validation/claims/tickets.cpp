@@ -139,28 +139,9 @@ std::vector<Finding> moves_within_bound(Experiment& experiment) {
 }  // namespace
 
 Claim tickets_claim() {
-  return {
-      .name = "tickets",
-      .forms = {
-          {.name = "rate",
-           .statement = "In this form: the error of a pruned weight falls exponentially in the "
-                        "number m of its samples, by log 2 a sample after a factor sqrt(m), and "
-                        "the chance of a subset near the target is at most the expected number.",
-           .assumptions = "Of the paper the text up to section 5 was read. Target 1/2, samples "
-                          "uniform on (-1, 1), m = hidden/d = 8 to 16, medians. The weights of the "
-                          "paper are products of two uniforms, and further targets have other "
-                          "slopes at these m.",
-           .refuted_by = "Another slope, or more draws with a hit than hits are expected.",
-           .origin = "arXiv:2511.04217: exponentially; the rate: headlab",
-           .examine = falls_by_log_two},
-          {.name = "output",
-           .statement = "In this form: where pruning moves logits by at most e, an output of "
-                        "attention moves by at most tanh(e/2) times the diameter of the values.",
-           .assumptions = "One head with pruned W_Q W_K^T and the values of its target, drawn "
-                          "tokens and weights, any number of tokens.",
-           .refuted_by = "An output that moves further.",
-           .origin = "headlab",
-           .examine = moves_within_bound}}};
+  return {.name = "tickets",
+          .forms = {{.name = "rate", .examine = falls_by_log_two},
+                    {.name = "output", .examine = moves_within_bound}}};
 }
 
 }  // namespace headlab

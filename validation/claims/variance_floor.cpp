@@ -36,16 +36,7 @@ std::vector<Finding> prediction(Experiment& experiment) {
 }  // namespace
 
 Claim variance_floor_claim() {
-  return {.name = "variance_floor",
-          .forms = {{.name = "prediction",
-                     .statement = "The variance of H heads is V (1/H + (1 - 1/H) rho), with V and "
-                                  "rho of two heads from theory: it falls to rho V, not to 0.",
-                     .assumptions = "Every head has the same variance and every pair the same "
-                                    "correlation (equiangular subspaces, noise alone, at the "
-                                    "centre).",
-                     .refuted_by = "A variance at some H beyond the margin of its prediction, or "
-                                   "below the floor.",
-                     .examine = prediction}}};
+  return {.name = "variance_floor", .forms = {{.name = "prediction", .examine = prediction}}};
 }
 
 }  // namespace headlab

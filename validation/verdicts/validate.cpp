@@ -299,8 +299,10 @@ class Validator {
     } else {
       run.section = read_claim_section(run.scenario);
       run.name = run.section.name;
-      if (form == nullptr) form = &find_form(find_claim(run.section.name), run.section.form);
-      run.forms.push_back({*form, run.section});
+      ClaimForm own =
+          form != nullptr ? *form : find_form(find_claim(run.section.name), run.section.form);
+      read_texts(run.section.table, "claim", own);
+      run.forms.push_back({std::move(own), run.section});
     }
     runs_.push_back(std::move(run));
   }

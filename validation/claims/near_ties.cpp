@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/search/near_ties.h"
+#include "validation/claims/near_ties.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,8 +15,6 @@
 #include "engine/files/document.h"
 #include "engine/scenario/scenario.h"
 #include "validation/diversity/indices.h"
-#include "validation/search/head_sets.h"
-#include "validation/search/predict.h"
 #include "validation/theory/finite_n.h"
 #include "validation/theory/model/model.h"
 
@@ -39,6 +37,13 @@ TheoryModel plane_model(std::uint64_t n, double bandwidth, const std::vector<dou
       "] }\nkernel = { law = \"gaussian\", bandwidth = " + number_text(bandwidth) +
       " }\n[queries]\nlaw = \"points\"\npoints = [[0, 0]]\n[run]\nreplicates = 8\n";
   return theory_model(parse_scenario(text, "near ties").conditions.at(0));
+}
+
+/// n C / s^2 to leading order, of two directions.
+double leading_noise(double cosine, double bandwidth) {
+  const double tilt = 1 / (bandwidth * bandwidth);
+  return std::sqrt(std::pow(1 + tilt, 2) /
+                   ((1 + tilt) * (1 + tilt) - tilt * tilt * cosine * cosine));
 }
 
 /// The cosine in [0, 1] at which a function that does not fall reaches `level`.
@@ -65,9 +70,7 @@ std::function<double(double)> exact_noise(std::uint64_t n, double bandwidth, int
   const TheoryModel model = plane_model(n, bandwidth, cosines);
   const double scale = static_cast<double>(n);
   const FiniteNHead head = finite_n_head(model, 0, 0);
-  const auto leading = [=](double cosine) {
-    return gaussian_noise_factor({cosine}, bandwidth, n).value;
-  };
+  const auto leading = [=](double cosine) { return leading_noise(cosine, bandwidth); };
   // Over its leading order, which rises steeply where C is hard to interpolate.
   std::vector<double> values{1.0};  // independent directions: s^2/n exactly
   for (std::size_t j = 1; j + 1 < cosines.size(); ++j) {
@@ -82,14 +85,13 @@ std::function<double(double)> exact_noise(std::uint64_t n, double bandwidth, int
   return [=](double cosine) { return (*curve)(cosine * cosine) * leading(cosine); };
 }
 
-NearTies overlap_near_ties(std::uint64_t n, double bandwidth, int haar_draws) {
+NearTies overlap_near_ties(std::uint64_t n, double bandwidth,
+                           const std::vector<Matrices>& head_sets) {
   const auto noise = exact_noise(n, bandwidth);
   const auto correlation = [&](double cosine) { return overlap({cosine}, bandwidth); };
   const double own = noise(1);
-  const std::vector<HeadSet> sets = head_sets({3, 1, 3}, haar_draws);
-  NearTies ties{.n = n, .head_sets = sets.size()};
-  for (const HeadSet& set : sets) {
-    const Matrices subspaces = set.subspaces();
+  NearTies ties;
+  for (const Matrices& subspaces : head_sets) {
     double rho = 0, covariance = 0;  // means over the three pairs
     for (const auto& [h, l] : {std::pair(0U, 1U), std::pair(0U, 2U), std::pair(1U, 2U)}) {
       const double cosine = principal_cosines(subspaces[h], subspaces[l])[0];
@@ -98,12 +100,8 @@ NearTies overlap_near_ties(std::uint64_t n, double bandwidth, int haar_draws) {
     }
     const double same_index = noise(cosine_at(correlation, rho));
     const double same_error = correlation(cosine_at(noise, covariance));
-    const double error_gap =
-        std::abs(covariance - same_index) / (0.5 * own + std::min(covariance, same_index));
-    if (error_gap > ties.error_gap) {
-      ties.error_gap = error_gap;
-      ties.furthest = set.toml();
-    }
+    ties.error_gap = std::max(ties.error_gap, std::abs(covariance - same_index) /
+                                                  (0.5 * own + std::min(covariance, same_index)));
     ties.index_gap = std::max(ties.index_gap, std::abs(rho - same_error));
   }
   return ties;

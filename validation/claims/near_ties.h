@@ -12,7 +12,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
+#include <vector>
+
+#include "kernels/matrices.h"
 
 namespace headlab {
 
@@ -24,17 +26,14 @@ std::function<double(double)> exact_noise(std::uint64_t n, double bandwidth, int
 
 /// The largest inversion at one n.
 struct NearTies {
-  std::uint64_t n = 0;
-  std::uint64_t head_sets = 0;  ///< each compared with the equiangular set of the same index
-  double error_gap = 0;         ///< relative: largest by which errors differ at one index
-  double index_gap = 0;         ///< largest by which indices differ at one error
-  std::string furthest;         ///< the head set of error_gap, as a law of subspaces
+  double error_gap = 0;  ///< relative: largest by which errors differ at one index
+  double index_gap = 0;  ///< largest by which indices differ at one error
 };
 
-/// Finds the largest inversions of "overlap" among the head sets of three heads of dimension 1 in
-/// 3 dimensions: all families, and `haar_draws` random sets. Each is compared with the equiangular
-/// set that ties with it: a nudge in either direction then makes the index wrong by just less than
-/// the gaps reported.
-NearTies overlap_near_ties(std::uint64_t n, double bandwidth, int haar_draws);
+/// Finds the largest inversions of "overlap" among head sets, each three heads of dimension 1. Each
+/// is compared with the equiangular set that ties with it: a nudge in either direction then makes
+/// the index wrong by just less than the gaps reported.
+NearTies overlap_near_ties(std::uint64_t n, double bandwidth,
+                           const std::vector<Matrices>& head_sets);
 
 }  // namespace headlab
