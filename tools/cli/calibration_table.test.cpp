@@ -5,9 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
-#include "tools/cli/commands/calibrate.h"
-
 namespace headlab::tools {
 namespace {
 
@@ -59,24 +56,6 @@ TEST(CalibrationTable, SaysWhatFailsAndWhatWasNotReached) {
   EXPECT_TRUE(holds(text, "NO: not caught")) << text;
   calibration.rates[0] = {.what = "a claim"};
   EXPECT_TRUE(holds(calibration_table(calibration), "not reached"));
-}
-
-/// What command_calibrate says on refusing.
-std::string refusal(const ValidateArguments& arguments) {
-  try {
-    command_calibrate(arguments);
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "";
-}
-
-TEST(CommandCalibrate, RefusesWhatItHasNoUseFor) {
-  EXPECT_TRUE(holds(refusal({.claims = {"hdi"}}), "takes no claim"));
-  EXPECT_TRUE(
-      holds(refusal({.run = RunArguments{.replicates = "9999"}}), "--replicates: not with"));
-  EXPECT_TRUE(holds(refusal({.level = "fulll"}), "did you mean \"full\""));
-  EXPECT_TRUE(holds(refusal({.run = RunArguments{.seed = "-1"}}), "--seed"));
 }
 
 }  // namespace

@@ -38,8 +38,8 @@ std::string replay_command(const RunArguments& run, bool sweep, const ExtremeOfR
   const std::string condition = std::to_string(of.condition);
   std::string text = "headlab replay " + shell_word(run.scenario);
   for (const std::string& set : run.sets) text += " --set " + shell_word(set);
-  if (run.seed) text += " --seed " + shell_word(*run.seed);
-  if (run.replicates) text += " --replicates " + shell_word(*run.replicates);
+  if (run.seed) text += " --seed " + std::to_string(*run.seed);
+  if (run.replicates) text += " --replicates " + std::to_string(*run.replicates);
   if (run.backend != "auto") text += " --backend " + run.backend;
   if (sweep) text += " --condition " + condition;
   const std::string folder = "replay_" + (sweep ? condition + "_" : "") + replicate;

@@ -20,7 +20,7 @@
 namespace headlab::tools {
 namespace {
 
-void require_unit_options(const RunArguments& run, bool has_folder) {
+void require_unit_options(const CommonArguments& run, bool has_folder) {
   if (!has_folder) {
     for (const auto& [given, option] :
          {std::pair(run.shard.has_value(), "--shard"), std::pair(run.resume, "--resume"),
@@ -51,7 +51,7 @@ std::string sum_of(const std::vector<std::string>& parts) {
 
 }  // namespace
 
-KeptUnits::KeptUnits(const RunArguments& run, OutputFolder* folder, const std::string& command,
+KeptUnits::KeptUnits(const CommonArguments& run, OutputFolder* folder, const std::string& command,
                      const std::vector<std::string>& parts, Session& session)
     : quiet_(run.quiet) {
   require_unit_options(run, folder != nullptr);
@@ -67,7 +67,7 @@ KeptUnits::KeptUnits(const RunArguments& run, OutputFolder* folder, const std::s
   plan.problem = [](const std::string& problem) {
     std::cerr << "headlab: " << problem << "; the command continues\n";
   };
-  if (run.checkpoint) plan.save_seconds = parse_duration("--checkpoint", *run.checkpoint);
+  if (run.checkpoint) plan.save_seconds = run.checkpoint->seconds;
   if (run.shard) {
     const ShardChoice choice = choose_shard(*run.shard, environment_variable);
     plan.shard = choice.shard;
@@ -104,7 +104,8 @@ ExitCode KeptUnits::end_shard(const Outcome& outcome) {
   return exit_code_of(outcome);
 }
 
-std::optional<ExitCode> KeptUnits::ended_before(const RunArguments& run, const OutputFolder* folder,
+std::optional<ExitCode> KeptUnits::ended_before(const CommonArguments& run,
+                                                const OutputFolder* folder,
                                                 const std::vector<std::string>& files) const {
   if (!units_ || !units_->exit_code() || is_shard() || run.json || run.report) return {};
   std::error_code none;
@@ -131,7 +132,7 @@ void KeptUnits::end(const Outcome& outcome, std::optional<ExitCode> code, bool w
   std::filesystem::remove(units_->path(), none);
 }
 
-bool continues_units(const RunArguments& run) {
+bool continues_units(const CommonArguments& run) {
   return run.resume && run.out && !units_files_in(*run.out).empty();
 }
 

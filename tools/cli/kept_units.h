@@ -23,7 +23,7 @@ class KeptUnits {
   /// InvalidInput where options contradict one another, or what is there is of another study.
   /// \param command  "validate --calibrate"
   /// \param parts    all that the results depend on, besides program and machine
-  KeptUnits(const RunArguments& run, OutputFolder* folder, const std::string& command,
+  KeptUnits(const CommonArguments& run, OutputFolder* folder, const std::string& command,
             const std::vector<std::string>& parts, Session& session);
 
   /// True where nothing but the file of a shard is to be written.
@@ -32,7 +32,7 @@ class KeptUnits {
   ExitCode end_shard(const Outcome& outcome);
   /// The exit code of this command where it has written its results here before, `files`, and
   /// nothing else is asked for; it says so.
-  std::optional<ExitCode> ended_before(const RunArguments& run, const OutputFolder* folder,
+  std::optional<ExitCode> ended_before(const CommonArguments& run, const OutputFolder* folder,
                                        const std::vector<std::string>& files) const;
   /// After the results of all parts were written, or where not all of them are there. With `code`,
   /// that of the command, --resume finds that all is done. With `wrote_results` it may continue
@@ -47,7 +47,7 @@ class KeptUnits {
 
 /// True where --resume continues what is kept in the folder of --out: earlier results there may
 /// then be replaced.
-bool continues_units(const RunArguments& run);
+bool continues_units(const CommonArguments& run);
 
 /// The content of a scenario and the numbers behind its laws, for the parts of KeptUnits.
 std::vector<std::string> fingerprints_of(const Scenario& scenario);

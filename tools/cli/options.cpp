@@ -5,10 +5,12 @@
 #include <charconv>
 #include <cmath>
 #include <iostream>
+#include <sstream>
 #include <stdexcept>
 
+#include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "engine/scenario/law_reader.h"
+#include "engine/files/words.h"
 #include "kernels/cpu/backend.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/stop_signal.h"
@@ -33,12 +35,8 @@ double seconds_in(char unit) {
   return unit == 'h' ? 3600 : unit == 'm' ? 60 : unit == 's' ? 1 : 0;
 }
 
-/// Has the backend cpu use this SIMD target; throws InvalidInput.
+/// Has the backend cpu use this SIMD target; throws InvalidInput where it is not there.
 void choose_simd(const std::string& word) {
-  const std::vector<std::string> words = {"avx2", "avx512", "portable"};
-  if (std::find(words.begin(), words.end(), word) == words.end()) {
-    throw InvalidInput("--simd: \"" + one_line(word) + "\" is unknown" + suggestion(word, words));
-  }
   const std::string name = word == "avx512" ? "AVX-512"
                            : word == "avx2" ? "AVX2"
                                             : cpu_simd_name(cpu_targets().back());
@@ -50,6 +48,120 @@ void choose_simd(const std::string& word) {
 }
 
 }  // namespace
+
+void Options::flag(const char* name, const std::string& help, bool& to) {
+  all.push_back({name, "", help, [&to](const Texts&) { to = true; }, true});
+}
+
+void Options::value(const char* name, const char* type, const std::string& help,
+                    std::function<void(const std::string&)> read, Texts words) {
+  all.push_back(
+      {name, type, help, [read = std::move(read)](const Texts& given) { read(given.front()); }});
+  offer(std::move(words));
+}
+
+void Options::text(const char* name, const char* type, const std::string& help, std::string& to) {
+  value(name, type, help, [&to](const std::string& text) { to = text; });
+  all.back().has_default = true;
+}
+
+void Options::text(const char* name, const char* type, const std::string& help,
+                   std::optional<std::string>& to) {
+  value(name, type, help, [&to](const std::string& text) { to = text; });
+}
+
+void Options::texts(const char* name, const char* type, const std::string& help, Texts& to) {
+  all.push_back({name, type, help, [&to](const Texts& given) { to = given; }});
+  all.back().many = true;
+}
+
+void Options::time(const char* name, const std::string& help, std::optional<Duration>& to) {
+  value(name, "TIME", help, [name, &to](const std::string& text) {
+    to = Duration{parse_duration(name, text), text};
+  });
+}
+
+void Options::word(const char* name, const char* type, const std::string& help, std::string& to,
+                   const Texts& words) {
+  value(
+      name, type, help, [=, &to](const std::string& text) { to = known_word(name, text, words); },
+      words);
+  all.back().has_default = true;
+}
+
+void CommonArguments::list_scenario(Options& options) {
+  options.text("SCENARIO.toml", "", "The scenario file, or - for standard input", scenario);
+  list_sets(options);
+}
+
+void CommonArguments::list_sets(Options& options) {
+  options.texts("--set", "KEY=VALUE", "Change a parameter of the scenario; may be repeated", sets);
+}
+
+void CommonArguments::list_out(Options& options, const std::string& help, const char* type) {
+  options.text("--out", type, help, out);
+  list_overwrite(options);
+}
+
+void CommonArguments::list_overwrite(Options& options) {
+  options.flag("--overwrite", "Replace earlier results in --out", overwrite);
+}
+
+void CommonArguments::list_json(Options& options, const std::string& what) {
+  options.text("--json", "FILE|-", "Write the " + what + " to a file, or - for standard output",
+               json);
+}
+
+void CommonArguments::list_report(Options& options) {
+  options.text("--report", "FILE",
+               "Write the results as one HTML file with pictures, which needs no network", report);
+}
+
+void CommonArguments::list_threads(Options& options) {
+  options.number("--threads", "N", "Threads to use; the default is all", threads, 1, max_threads);
+}
+
+void CommonArguments::list_seed(Options& options, const std::string& help) {
+  options.number("--seed", "S", help, seed, 0, max_seed);
+}
+
+void CommonArguments::list_replicates(Options& options, const std::string& help) {
+  options.number("--replicates", "R", help, replicates, 1, max_replicates);
+}
+
+void CommonArguments::list_quiet(Options& options) {
+  options.flag("--quiet", "No progress on standard error", quiet);
+}
+
+void CommonArguments::list_shard(Options& options, const std::string& help) {
+  options.text("--shard", "I/N|auto[/N]", help, shard);
+}
+
+void CommonArguments::list_units(Options& options) {
+  list_shard(options,
+             "Compute one share of N alone, I from 1 to N, into --out; the command without it, "
+             "and with --resume, reads all shards; auto: as Slurm or MPI number it");
+  options.flag("--resume", "Use what is kept in --out, of this command or its shards", resume);
+  options.time("--checkpoint", "Keep what is done in --out every TIME; the default is 1m",
+               checkpoint);
+}
+
+void CommonArguments::list_simulation(Options& options, const std::string& of_replicates) {
+  options.word("--backend", "NAME", "auto (the default), reference, cpu or cuda", backend,
+               {"auto", "reference", "cpu", "cuda"});
+  const Texts targets = {"avx2", "avx512", "portable"};
+  options.value(
+      "--simd", "TARGET",
+      "avx512, avx2 or portable, of the backend cpu; the default is the fastest. Results differ in "
+      "their last bits",
+      [this, targets](const std::string& text) { simd = known_word("--simd", text, targets); },
+      targets);
+  list_threads(options);
+  list_seed(options, "Seed of the simulation, instead of the scenario's");
+  list_replicates(options, of_replicates);
+  options.time("--max-time", "Stop after this time: 45s, 30m, 2h or seconds", max_time);
+  list_quiet(options);
+}
 
 double parse_duration(const std::string& option, const std::string& text) {
   const char* at = text.data();
@@ -87,53 +199,69 @@ std::uint64_t parse_whole_number(const std::string& option, const std::string& t
   return static_cast<std::uint64_t>(number);
 }
 
-std::uint64_t parse_seed(const std::string& text) {
-  return parse_whole_number("--seed", text, 0, max_seed);
+const std::string& known_word(const std::string& option, const std::string& word,
+                              const Texts& words) {
+  if (std::ranges::find(words, word) == words.end()) {
+    // Two of three letters are those of "cpu".
+    throw InvalidInput(option + ": \"" + one_line(word) + "\" is unknown" +
+                       suggestion(word == "gpu" ? "cuda" : word, words));
+  }
+  return word;
 }
 
-std::uint64_t parse_replicates(const std::string& text) {
-  return parse_whole_number("--replicates", text, 1, max_replicates);
+std::vector<std::uint64_t> parse_numbers(const std::string& option, const std::string& text,
+                                         std::uint64_t high) {
+  std::vector<std::uint64_t> numbers;
+  std::istringstream parts(text + ",");
+  for (std::string part; std::getline(parts, part, ',');) {
+    const std::uint64_t number = parse_whole_number(option, part, 1, high);
+    if (std::ranges::find(numbers, number) != numbers.end()) {
+      throw InvalidInput(option + ": names " + part + " twice");
+    }
+    numbers.push_back(number);
+  }
+  std::ranges::sort(numbers);
+  return numbers;
 }
 
-int parse_threads(const std::optional<std::string>& text, bool quiet) {
-  if (!text) return 0;
-  const int threads = static_cast<int>(parse_whole_number("--threads", *text, 1, max_threads));
-  if (quiet) return threads;
+std::string numbers_text(const std::vector<std::uint64_t>& numbers) {
+  std::string text;
+  for (const std::uint64_t number : numbers) {
+    text += (text.empty() ? "" : ",") + std::to_string(number);
+  }
+  return text;
+}
+
+int threads_of(const CommonArguments& arguments) {
+  const int threads = arguments.threads.value_or(0);
   const int processors = thread_count(0);
-  if (threads > processors) {
+  if (threads > processors && !arguments.quiet) {
     std::cerr << "headlab: --threads " << threads << ": this machine runs " << processors
               << " at a time; more take memory and gain nothing\n";
   }
   return threads;
 }
 
-std::vector<std::string> all_sets(const RunArguments& arguments) {
-  std::vector<std::string> sets = arguments.sets;
-  if (arguments.seed) sets.push_back("run.seed=" + std::to_string(parse_seed(*arguments.seed)));
+Texts all_sets(const CommonArguments& arguments) {
+  Texts sets = arguments.sets;
+  if (arguments.seed) sets.push_back("run.seed=" + std::to_string(*arguments.seed));
   if (arguments.replicates) {
-    sets.push_back("run.replicates=" + std::to_string(parse_replicates(*arguments.replicates)));
+    sets.push_back("run.replicates=" + std::to_string(*arguments.replicates));
   }
   return sets;
 }
 
-bool is_full(const std::string& level) {
-  if (level == "full") return true;
-  if (level == "quick") return false;
-  throw InvalidInput("--level: \"" + one_line(level) + "\" is unknown" +
-                     suggestion(level, {"quick", "full"}));
-}
-
-std::chrono::steady_clock::time_point deadline_of(const std::string& max_time) {
-  const std::chrono::duration<double> seconds(parse_duration("--max-time", max_time));
+std::chrono::steady_clock::time_point deadline_of(const Duration& max_time) {
+  const std::chrono::duration<double> seconds(max_time.seconds);
   return program_start() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(seconds);
 }
 
-void limit(Session& session, const RunArguments& arguments) {
+void limit(Session& session, const CommonArguments& arguments) {
   session.stop = stop_on_signals();
   if (arguments.max_time) session.deadline = deadline_of(*arguments.max_time);
 }
 
-void make_backend_of(const Session& session, const RunArguments& arguments) {
+void make_backend_of(const Session& session, const CommonArguments& arguments) {
   if (arguments.simd) {
     // Another backend than the session's, which is to be made for the target.
     const std::string name = BackendChoice(arguments.backend)->name();
@@ -146,17 +274,10 @@ void make_backend_of(const Session& session, const RunArguments& arguments) {
   *session.backend;
 }
 
-Session session_of(const RunArguments& arguments) {
-  const std::vector<std::string> known = {"auto", "reference", "cpu", "cuda"};
-  if (std::find(known.begin(), known.end(), arguments.backend) == known.end()) {
-    // Two of three letters are those of "cpu".
-    const std::string meant = arguments.backend == "gpu" ? "cuda" : arguments.backend;
-    throw InvalidInput("--backend: \"" + one_line(arguments.backend) + "\" is unknown" +
-                       suggestion(meant, known));
-  }
+Session session_of(const CommonArguments& arguments) {
   Session session{.backend = arguments.backend, .control_means = control_means};
   make_backend_of(session, arguments);
-  session.threads = parse_threads(arguments.threads, arguments.quiet);
+  session.threads = threads_of(arguments);
   limit(session, arguments);
   return session;
 }

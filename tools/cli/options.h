@@ -1,104 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file What a user may write on the command line, checked and turned into numbers.
+/// \file Options of commands: each is listed once, with what it means and where its value goes.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "engine/moments/precision.h"
 #include "engine/run/session.h"
 
 namespace headlab::tools {
 
-/// The arguments of `headlab run`, as written.
-struct RunArguments {
+using Texts = std::vector<std::string>;
+
+/// An option of a command, or an argument.
+struct Option {
+  std::string name;  ///< "--seed"; of an argument the word that stands for it, as "FILE"
+  std::string type;  ///< what stands for its value; empty of a flag and of an argument
+  std::string help;
+  /// Takes what was given, one text but of those with `many`; throws InvalidInput.
+  std::function<void(const Texts&)> read;
+  bool flag = false;
+  bool many = false;
+  bool has_default = false;  ///< a text, in place of nothing
+  Texts words = {};          ///< that a shell may offer
+};
+
+/// A time as it was given: 45s, 30m, 2h, 1h30m or a plain number of seconds.
+struct Duration {
+  double seconds = 0;
+  std::string text = {};
+};
+
+/// The options of a command in the order of its help. Values are read once all of them were given;
+/// one that does not fit throws InvalidInput, which names the option.
+class Options {
+ public:
+  void flag(const char* name, const std::string& help, bool& to);
+  void text(const char* name, const char* type, const std::string& help, std::string& to);
+  void text(const char* name, const char* type, const std::string& help,
+            std::optional<std::string>& to);
+  void texts(const char* name, const char* type, const std::string& help, Texts& to);
+  void time(const char* name, const std::string& help, std::optional<Duration>& to);
+  /// Whatever `read` makes of the text.
+  void value(const char* name, const char* type, const std::string& help,
+             std::function<void(const std::string&)> read, Texts words = {});
+  /// A whole number in [low, high].
+  template <class Number>
+  void number(const char* name, const char* type, const std::string& help, Number& to,
+              std::uint64_t low, std::uint64_t high);
+  /// One of some words, each with what it stands for.
+  template <class T>
+  void choice(const char* name, const char* type, const std::string& help, T& to,
+              const std::vector<std::pair<std::string, std::type_identity_t<T>>>& choices);
+  /// One of some words.
+  void word(const char* name, const char* type, const std::string& help, std::string& to,
+            const Texts& words);
+  /// What a shell may offer for the option listed last.
+  void offer(Texts words) { all.back().words = std::move(words); }
+
+  std::vector<Option> all;
+};
+
+/// Options that several commands have; a command has those that it lists.
+struct CommonArguments {
   std::string scenario;
-  std::vector<std::string> sets;
-  std::optional<std::string> out;
-  std::optional<std::string> json;
-  std::optional<std::string> report;
+  Texts sets;
+  std::optional<std::string> out, json, report;
   std::string backend = "auto";
-  std::optional<std::string> simd;
-  std::optional<std::string> shard;
-  std::optional<std::string> threads;
-  std::optional<std::string> seed;
-  std::optional<std::string> replicates;
-  std::optional<std::string> max_time;
-  std::optional<std::string> checkpoint;
-  std::string nodes = "all";
-  std::optional<std::string> until;
-  std::optional<std::string> against;
-  std::optional<std::string> difference;
+  std::optional<std::string> simd, shard;
+  std::optional<int> threads;
+  std::optional<std::uint64_t> seed, replicates;
+  std::optional<Duration> max_time, checkpoint;
   bool quiet = false;
-  bool compare = false;
   bool resume = false;
   bool overwrite = false;
+
+  void list_scenario(Options& options);
+  void list_sets(Options& options);
+  void list_out(Options& options, const std::string& help, const char* type = "DIR");
+  void list_overwrite(Options& options);
+  void list_json(Options& options, const std::string& what);
+  void list_report(Options& options);
+  void list_threads(Options& options);
+  void list_seed(Options& options, const std::string& help);
+  void list_replicates(Options& options, const std::string& help);
+  void list_quiet(Options& options);
+  void list_shard(Options& options, const std::string& help);
+  /// What a command of independent parts takes.
+  void list_units(Options& options);
+  /// What everything that simulates takes.
+  void list_simulation(Options& options,
+                       const std::string& replicates = "Training sets, instead of the scenario's");
+};
+
+/// The arguments of `headlab run`.
+struct RunArguments : CommonArguments {
+  bool nodes = true;
+  std::vector<PrecisionTarget> until;
+  std::optional<std::string> against, difference;
+  bool compare = false;
   bool dry_run = false;
-};
 
-/// The arguments of `headlab theory`, as written.
-struct TheoryArguments {
-  std::string scenario;
-  std::vector<std::string> sets;
-  std::string source = "auto";
-  std::optional<std::string> json;
-  std::optional<std::string> threads;
-};
-
-/// The arguments of `headlab diff`, as written.
-struct DiffArguments {
-  std::string a;
-  std::string b;
-  std::optional<std::string> json;
-};
-
-/// The arguments of `headlab hdi`, as written.
-struct HdiArguments {
-  std::string file;
-  std::optional<std::string> kv_heads;
-  std::optional<std::string> json;
-  std::optional<std::string> report;
-  std::optional<std::string> seed;
-  std::optional<std::string> threads;
-  std::string top = "5";
-};
-
-/// The arguments of `headlab import-heads`, as written.
-struct ImportHeadsArguments {
-  std::string checkpoint;
-  std::string architecture = "auto";
-  std::string layer = "all";
-  std::optional<std::string> config;
-  std::optional<std::string> heads;
-  std::optional<std::string> kv_heads;
-  std::optional<std::string> out;
-  std::optional<std::string> threads;
-  bool overwrite = false;
-};
-
-/// The arguments of `headlab compress`, as written.
-struct CompressArguments {
-  std::string file;
-  std::optional<std::string> rank;
-  std::string by = "kq_svd";
-  std::string layer = "all";
-  std::optional<std::string> data;
-  std::optional<std::string> n;
-  std::optional<std::string> replicates;
-  std::optional<std::string> seed;
-  std::optional<std::string> out;
-  std::optional<std::string> json;
-  std::optional<std::string> threads;
-  bool centre = false;
-  bool overwrite = false;
-};
-
-/// The arguments of `headlab report`, as written.
-struct ReportArguments {
-  std::vector<std::string> folders;
-  std::string out = "report.html";
+  void list(Options& options);
 };
 
 /// Seconds of "45s", "30m", "2h", "1h30m" or a plain number of seconds; throws InvalidInput, naming
@@ -109,34 +118,64 @@ double parse_duration(const std::string& option, const std::string& text);
 std::uint64_t parse_whole_number(const std::string& option, const std::string& text,
                                  std::uint64_t low, std::uint64_t high);
 
-/// The seed of --seed; throws InvalidInput.
-std::uint64_t parse_seed(const std::string& text);
+/// `word`; throws InvalidInput, naming `option`, where it is none of `words`.
+const std::string& known_word(const std::string& option, const std::string& word,
+                              const Texts& words);
 
-/// The number of --replicates; throws InvalidInput.
-std::uint64_t parse_replicates(const std::string& text);
+/// The whole numbers of "8,16,32", ascending; throws InvalidInput, naming `option`.
+std::vector<std::uint64_t> parse_numbers(const std::string& option, const std::string& text,
+                                         std::uint64_t high);
 
-/// The number given to --threads, 0 (all of this machine) without one; throws InvalidInput. Says on
-/// standard error, unless `quiet`, where it is more than the machine runs at a time.
-int parse_threads(const std::optional<std::string>& text, bool quiet = false);
+/// "8,16,32".
+std::string numbers_text(const std::vector<std::uint64_t>& numbers);
 
-/// True for --level full, false for quick; throws InvalidInput for another.
-bool is_full(const std::string& level);
+/// The number of --threads, 0 (all of this machine) without one. Says on standard error, unless
+/// --quiet, where it is more than the machine runs at a time.
+int threads_of(const CommonArguments& arguments);
 
-/// The --set arguments, those that --seed and --replicates stand for last; throws InvalidInput.
-std::vector<std::string> all_sets(const RunArguments& arguments);
+/// The --set arguments, those that --seed and --replicates stand for last.
+Texts all_sets(const CommonArguments& arguments);
 
-/// The deadline that --max-time sets, counted from the start of the program; throws InvalidInput.
-std::chrono::steady_clock::time_point deadline_of(const std::string& max_time);
+/// The deadline that --max-time sets, counted from the start of the program.
+std::chrono::steady_clock::time_point deadline_of(const Duration& max_time);
 
-/// Has signals and --max-time stop the session; throws InvalidInput.
-void limit(Session& session, const RunArguments& arguments);
+/// Has signals and --max-time stop the session.
+void limit(Session& session, const CommonArguments& arguments);
 
 /// Makes the backend of a session, with the SIMD target of --simd, which holds for the process from
 /// then on; throws InvalidInput where one of them is not there.
-void make_backend_of(const Session& session, const RunArguments& arguments);
+void make_backend_of(const Session& session, const CommonArguments& arguments);
 
-/// Backend, threads, time limit and signals; throws InvalidInput, also for a backend that is not
-/// there.
-Session session_of(const RunArguments& arguments);
+/// Backend, threads, time limit and signals; throws InvalidInput for a backend that is not there.
+Session session_of(const CommonArguments& arguments);
+
+template <class Number>
+void Options::number(const char* name, const char* type, const std::string& help, Number& to,
+                     std::uint64_t low, std::uint64_t high) {
+  value(name, type, help, [=, &to](const std::string& text) {
+    const std::uint64_t number = parse_whole_number(name, text, low, high);
+    if constexpr (std::is_integral_v<Number>) {
+      to = static_cast<Number>(number);
+    } else {
+      to = static_cast<typename Number::value_type>(number);
+    }
+  });
+}
+
+template <class T>
+void Options::choice(const char* name, const char* type, const std::string& help, T& to,
+                     const std::vector<std::pair<std::string, std::type_identity_t<T>>>& choices) {
+  Texts words;
+  for (const auto& [word, meaning] : choices) words.push_back(word);
+  value(
+      name, type, help,
+      [=, &to](const std::string& text) {
+        known_word(name, text, words);
+        for (const auto& [word, meaning] : choices) {
+          if (word == text) to = meaning;
+        }
+      },
+      words);
+}
 
 }  // namespace headlab::tools

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
+#include <new>
 #include <string_view>
 #include <system_error>
 
@@ -17,7 +19,6 @@
 #include "engine/results/summary_json.h"
 #include "engine/shards/shard_files.h"
 #include "kernels/host.h"
-#include "tools/cli/progress.h"
 
 namespace headlab::tools {
 namespace {
@@ -41,12 +42,12 @@ void refuse_what_no_run_resumes(const OutputFolder& folder, const std::string& d
 }
 
 /// Throws InvalidInput where differences are asked for twice, or without the nodes they need.
-void require_differences_possible(const RunArguments& arguments, bool nodes) {
+void require_differences_possible(const RunArguments& arguments) {
   if (!arguments.against && !arguments.difference) return;
   if (arguments.against && arguments.difference) {
     throw InvalidInput("--against: not with --difference - leave one of them out");
   }
-  if (!nodes) {
+  if (!arguments.nodes) {
     throw InvalidInput(std::string(arguments.against ? "--against" : "--difference") +
                        ": needs the nodes that --nodes none leaves out - leave one of them out");
   }
@@ -64,22 +65,15 @@ std::string busy_text() {
 
 }  // namespace
 
-bool keeps_nodes(const RunArguments& arguments) {
-  if (arguments.nodes != "all" && arguments.nodes != "none") {
-    throw InvalidInput("--nodes: \"" + one_line(arguments.nodes) + "\" is unknown" +
-                       suggestion(arguments.nodes, {"all", "none"}));
+void require_run_arguments(const RunArguments& arguments) {
+  if (!arguments.nodes && !arguments.out) {
+    throw InvalidInput("--nodes: needs --out DIR, the folder with the results");
   }
-  if (arguments.nodes == "all") return true;
-  if (!arguments.out) throw InvalidInput("--nodes: needs --out DIR, the folder with the results");
-  if (arguments.resume) {
+  if (!arguments.nodes && arguments.resume) {
     throw InvalidInput(
         "--nodes none: leaves out the nodes that --resume continues from - leave one of them out");
   }
-  return false;
-}
-
-void require_run_arguments(const RunArguments& arguments) {
-  require_differences_possible(arguments, keeps_nodes(arguments));
+  require_differences_possible(arguments);
   if (arguments.resume && arguments.overwrite) {
     throw InvalidInput(
         "--overwrite: not with --resume, which continues the results in --out - leave one of "
@@ -137,7 +131,8 @@ std::optional<Checkpoint> begun_in(const OutputFolder& folder, const RunArgument
   std::uint64_t asked = 0;
   for (const Condition& condition : scenario.conditions) asked += condition.replicates;
   say("resumes from " + std::to_string(begun.replicates()) +
-          (arguments.until ? "" : " of " + std::to_string(asked)) + " replicates in " + path,
+          (!arguments.until.empty() ? "" : " of " + std::to_string(asked)) + " replicates in " +
+          path,
       false);
   return begun;
 }
@@ -155,6 +150,24 @@ void write_results_folder(const OutputFolder& folder, const Scenario& scenario,
   // --resume reads results.nc: with it alone a run goes on, with a summary alone none does.
   write_results(folder.file("results.nc"), scenario, result, report.indices, provenance(), nodes);
   write_atomically(folder.file("summary.json"), summary_writer(scenario, result, report));
+}
+
+std::function<void(const RunResult&)> checkpoint_of(ProgressDisplay& display,
+                                                    const std::string& what,
+                                                    std::function<void(const RunResult&)> write) {
+  return [&display, what, write = std::move(write)](const RunResult& so_far) {
+    try {
+      write(so_far);
+      return;
+    } catch (const RunFailed& error) {
+      display.finish("");
+      std::cerr << "headlab: " << error.what();
+    } catch (const std::bad_alloc&) {
+      display.finish("");
+      std::cerr << "headlab: no memory to write the " << what << " so far";
+    }
+    std::cerr << "; the run continues\n";
+  };
 }
 
 std::string kept_text(const Scenario& scenario, const RunResult& result) {

@@ -13,6 +13,7 @@
 #include "engine/run/run.h"
 #include "tools/cli/options.h"
 #include "tools/cli/output_folder.h"
+#include "tools/cli/progress.h"
 
 namespace headlab::tools {
 
@@ -21,9 +22,6 @@ struct RunReport {
   std::vector<ConditionIndices> indices;
   std::vector<ComputedCondition> theory;
 };
-
-/// Whether --nodes keeps the nodes; throws InvalidInput for a word it does not know.
-bool keeps_nodes(const RunArguments& arguments);
 
 /// Throws InvalidInput where options contradict one another or lack --out.
 void require_run_arguments(const RunArguments& arguments);
@@ -52,6 +50,13 @@ std::function<void(const TextSink&)> summary_writer(const Scenario& scenario,
 /// leaves both as they were.
 void write_results_folder(const OutputFolder& folder, const Scenario& scenario,
                           const RunResult& result, const RunReport& report, bool nodes);
+
+/// What a run does at a checkpoint: write(so far). Why that failed is said on standard error, and
+/// the run continues, since there may be room at the end.
+/// \param what  "results"
+std::function<void(const RunResult&)> checkpoint_of(ProgressDisplay& display,
+                                                    const std::string& what,
+                                                    std::function<void(const RunResult&)> write);
 
 /// "1234 of 20000 replicates", and of which conditions where there are several: those that were
 /// under way when the run stopped, or else the last one.

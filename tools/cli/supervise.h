@@ -21,7 +21,7 @@ namespace headlab::tools {
 /// `session`, and its progress is on standard error, shown by
 /// show(display, progress, seconds). The display is cleared before an error of the work gets out.
 template <class Show, class Work>
-auto supervise(Session& session, const RunArguments& arguments, const Show& show,
+auto supervise(Session& session, const CommonArguments& arguments, const Show& show,
                const Work& work) {
   limit(session, arguments);
   ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.quiet);

@@ -12,97 +12,77 @@
 
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
-#include "engine/files/words.h"
 #include "tools/cli/allocations.h"
-#include "tools/cli/characters.h"
-#include "tools/cli/commands/allocate_by_theory.h"
-#include "tools/cli/commands/allocate_map.h"
-#include "tools/cli/commands/allocate_request.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/kept_units.h"
-#include "tools/cli/output_folder.h"
-#include "tools/cli/scenario_argument.h"
-#include "tools/cli/standard_streams.h"
 #include "tools/cli/supervise.h"
-#include "tools/report/page.h"
-#include "tools/report/read_sources.h"
-#include "tools/report/write_report.h"
 #include "validation/allocation/allocation_json.h"
 
 namespace headlab::tools {
 namespace {
 
+using Numbers = std::vector<std::uint64_t>;
+
 /// The command that gives the same bits again, on this backend and SIMD target; with `all` that of
 /// all that was asked.
-std::string replay(const AllocateArguments& arguments, const AllocationStudy& study,
-                   std::uint64_t replicates, bool all = false) {
-  const std::string budget = all ? *arguments.budget : std::to_string(study.budget);
-  const std::string n = all && arguments.n ? *arguments.n : std::to_string(study.n);
-  std::string command = "headlab allocate --data " + shell_word(arguments.run.scenario) +
-                        " --budget " + budget + " --n " + n + " --bandwidth-rule " +
-                        rule_name(study.rule) + (all && arguments.growth ? " --growth" : "") +
-                        " --seed " + std::to_string(study.seed) + " --replicates " +
-                        std::to_string(replicates) + " --backend " + study.machine.backend;
-  if (arguments.dims) command += " --dims " + *arguments.dims;
-  for (const std::string& set : arguments.run.sets) command += " --set " + shell_word(set);
-  return command;
+std::string replay(const AllocateArguments& arguments, const AllocateRequest& request,
+                   const AllocationStudy& study, bool all = false) {
+  return again_text(
+      arguments, "",
+      numbers_text(all ? request.budgets : Numbers{static_cast<std::uint64_t>(study.budget)}),
+      numbers_text(all ? request.sizes : Numbers{study.n}), rule_name(study.rule),
+      std::string(all && arguments.growth ? " --growth" : "") + " --seed " +
+          std::to_string(study.seed) + " --replicates " +
+          std::to_string(request.options.replicates) + " --backend " + study.machine.backend +
+          (arguments.dims.empty() ? "" : " --dims " + numbers_text(arguments.dims)));
 }
 
-}  // namespace
-
-ExitCode command_allocate(const AllocateArguments& arguments) {
-  Session session = session_of(arguments.run);
-  if (arguments.run.scenario.empty()) {
+ExitCode allocate(const AllocateArguments& arguments) {
+  Session session = session_of(arguments);
+  if (arguments.scenario.empty()) {
     throw InvalidInput(
         "allocate: no scenario given - write headlab allocate --data SCENARIO.toml --budget D");
   }
   AllocateRequest request = allocate_request(arguments);
-  require_out(arguments.run.overwrite, arguments.run.out);
-  const Scenario scenario = read_supervised(arguments.run.scenario, all_sets(arguments.run),
-                                            session, arguments.run.quiet, {.depth = false});
-  if (arguments.run.report) {
-    require_report_writable("--report", *arguments.run.report, scenario.inputs);
-  }
+  require_out(arguments.overwrite, arguments.out);
+  const Scenario scenario = read_supervised(arguments.scenario, all_sets(arguments), session,
+                                            arguments.quiet, {.depth = false});
   complete_request(request, arguments, scenario);
-  if (arguments.map) {
-    return command_allocate_map(arguments, scenario, request.rules, request.budgets, request.sizes,
-                                session, request.options);
-  }
+  require_documents(arguments, scenario.inputs);
+  if (arguments.map) return allocate_map(arguments, request, scenario, session);
   const Condition& base = scenario.conditions.front();
-  const std::optional<std::string>& json = arguments.run.json;
-  if (json && *json != "-") require_json_writable(*json, scenario.inputs);
-  const std::optional<std::string>& report = arguments.run.report;
   if (request.theory) {
-    if (arguments.run.shard || arguments.run.resume) {
-      throw InvalidInput(std::string(arguments.run.shard ? "--shard" : "--resume") +
+    if (arguments.shard || arguments.resume) {
+      throw InvalidInput(std::string(arguments.shard ? "--shard" : "--resume") +
                          ": is about simulations - leave out --source " + arguments.source);
     }
-    return allocate_by_theory(arguments, *request.theory, base, request.options.rule,
-                              request.budgets, request.sizes, session.threads);
+    return allocate_by_theory(arguments, request, base, session.threads);
   }
 
   std::optional<OutputFolder> folder;
-  if (arguments.run.out) folder.emplace(*arguments.run.out);
+  if (arguments.out) folder.emplace(*arguments.out);
   std::vector<std::string> parts = fingerprints_of(scenario);
-  parts.insert(
-      parts.end(),
-      {arguments.rule, *arguments.budget, arguments.n.value_or(""), arguments.dims.value_or(""),
-       std::to_string(request.options.replicates), arguments.growth ? "growth" : ""});
-  KeptUnits kept(arguments.run, folder ? &*folder : nullptr, "allocate", parts, session);
+  parts.insert(parts.end(),
+               {rule_name(request.options.rule), numbers_text(request.budgets),
+                numbers_text(arguments.sizes), numbers_text(arguments.dims),
+                std::to_string(request.options.replicates), arguments.growth ? "growth" : ""});
+  KeptUnits kept(arguments, folder ? &*folder : nullptr, "allocate", parts, session);
 
-  const Allocations all = supervise(session, arguments.run, show_stage, [&](auto& display) {
+  const Allocations all = supervise(session, arguments, show_stage, [&](auto& display) {
     Allocations so_far;
     try {
       const auto again = [&](const AllocationStudy& study) {
-        return replay(arguments, study, request.options.replicates);
+        return replay(arguments, request, study);
       };
       add_allocations(so_far, base, request.budgets, request.sizes, arguments.growth, again,
                       session, request.options);
     } catch (...) {
       display.finish("");
       // What came before the setting that failed is not lost.
-      if (json && *json != "-" && !so_far.studies.empty()) {
-        write_files({{*json, allocation_json(so_far.studies, provenance(), so_far.growths)}},
-                    arguments.run.quiet);
+      if (arguments.json && arguments.json != "-" && !so_far.studies.empty()) {
+        write_files(
+            {{*arguments.json, allocation_json(so_far.studies, provenance(), so_far.growths)}},
+            arguments.quiet);
       }
       throw;
     }
@@ -113,26 +93,24 @@ ExitCode command_allocate(const AllocateArguments& arguments) {
 
   const std::vector<HeadGrowthAt> heads = all.head_growths(request.sizes, base.seed);
   const bool reached = all.is_reached();
-  const std::string again =
-      replay(arguments, all.studies[0].study, request.options.replicates, true);
+  const std::string again = replay(arguments, request, all.studies[0].study, true);
   std::string text;
-  if (json || report) {
+  if (arguments.json || arguments.report) {
     text = allocation_json(all.studies, provenance(), all.growths, heads, again);
   }
   // Files first: they are there whatever reads the output. Like `run`, a command that has nothing
   // to keep leaves an earlier file.
-  std::vector<TextFile> files;
-  if (json && *json != "-") files.emplace_back(*json, text);
-  if (report) files.emplace_back(*report, report_page({source_of_document(text)}));
-  if (reached) write_files(files, arguments.run.quiet);
+  if (reached) write_documents(arguments, text);
   kept.end(all.outcome);
-  if (json == "-") {
-    std::cout << text;
-  } else if (reached) {
-    std::cout << shown(allocations_table(base.name, all, heads, again));
-  }
-  finish_standard_output();
+  print_document(arguments, text,
+                 [&] { return reached ? allocations_table(base.name, all, heads, again) : ""; });
   return ended(all.outcome, reached ? "what was not reached is unfinished" : "nothing was reached");
+}
+
+}  // namespace
+
+Command allocate_command() {
+  return make_command("allocate", "Advise how many heads of what dimension to use", allocate);
 }
 
 }  // namespace headlab::tools

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/commands/allocate_by_theory.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -11,18 +9,14 @@
 
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
-#include "engine/scenario/law_reader.h"
 #include "kernels/parallel_for.h"
-#include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
+#include "tools/cli/commands/allocate.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/figure_text.h"
-#include "tools/cli/output_folder.h"
 #include "tools/cli/progress.h"
-#include "tools/cli/standard_streams.h"
 #include "tools/cli/stop_signal.h"
 #include "tools/cli/supervise.h"
-#include "tools/report/page.h"
-#include "tools/report/read_sources.h"
 #include "validation/allocation/theory_json.h"
 #include "validation/allocation/theory_study.h"
 
@@ -147,56 +141,26 @@ std::string allocation_theory_table(const Condition& base,
   return text + duration_text(seconds) + "\n";
 }
 
-std::optional<TheoryMean> theory_mean(const AllocateArguments& arguments) {
-  if (arguments.source == "simulation") return std::nullopt;
-  if (arguments.source != "theory" && arguments.source != "exact") {
-    throw InvalidInput("--source: \"" + one_line(arguments.source) + "\" is unknown" +
-                       suggestion(arguments.source, {"simulation", "theory", "exact"}));
-  }
-  const std::string source = "--source " + arguments.source;
-  const auto reject = [&](const std::string& option) {
-    throw InvalidInput(source + ": simulates nothing, so that " + option +
-                       " means nothing - leave it out, or write --source simulation");
-  };
-  if (arguments.growth) {
-    throw InvalidInput("--growth: is about simulations; " + source +
-                       " says by itself how the best dimension grows - leave it out");
-  }
-  if (arguments.run.replicates) reject("--replicates");
-  if (arguments.run.max_time) reject("--max-time");
-  if (arguments.run.backend != "auto") reject("--backend");
-  return arguments.source == "theory" ? TheoryMean::population : TheoryMean::condition;
-}
-
-ExitCode allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean,
-                            const Condition& base, BandwidthRule rule,
-                            const std::vector<std::uint64_t>& budgets,
-                            const std::vector<std::uint64_t>& sizes, int threads) {
+ExitCode allocate_by_theory(const AllocateArguments& arguments, const AllocateRequest& request,
+                            const Condition& base, int threads) {
+  const TheoryMean mean = *request.theory;
   const bool own = mean == TheoryMean::condition;
-  for (const std::uint64_t budget : budgets) {
+  for (const std::uint64_t budget : request.budgets) {
     if (own) {
-      require_exact_study(base, static_cast<int>(budget), rule);
+      require_exact_study(base, static_cast<int>(budget), request.options.rule);
     } else {
       require_theory(base, static_cast<int>(budget));
     }
   }
   threads = thread_count(threads);
   const Stopwatch watch;
-  ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.run.quiet);
-  const std::optional<std::string>& json = arguments.run.json;
+  ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.quiet);
   std::vector<TheoryGrowth> growths;
-  const std::optional<std::string>& report = arguments.run.report;
   const auto document = [&] {
     return theory_json(growths, theory_limits(base, mean), provenance());
   };
-  const auto write = [&] {
-    std::vector<TextFile> files;
-    if (json && *json != "-") files.emplace_back(*json, document());
-    if (report) files.emplace_back(*report, report_page({source_of_document(document())}));
-    write_files(files, arguments.run.quiet);
-  };
   Outcome outcome;
-  for (const std::uint64_t budget : budgets) {
+  for (const std::uint64_t budget : request.budgets) {
     const auto done = [&](double share) {
       if (stop_requested()) throw Stopped();
       const std::string words = "D " + std::to_string(budget) + ", " +
@@ -207,8 +171,8 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean,
           [&] { return words; });
     };
     try {
-      growths.push_back((own ? study_exactly : study_theory)(base, static_cast<int>(budget), rule,
-                                                             sizes, threads, done));
+      growths.push_back((own ? study_exactly : study_theory)(
+          base, static_cast<int>(budget), request.options.rule, request.sizes, threads, done));
     } catch (const Stopped&) {
       if (growths.empty()) {
         display.finish("");
@@ -221,7 +185,7 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean,
       // What came before the budget that failed is not lost.
       if (!growths.empty()) {
         try {
-          write();
+          write_documents(arguments, document());
         } catch (const std::exception& second) {
           std::cerr << "headlab: " << second.what() << "\n";
         }
@@ -231,9 +195,9 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, TheoryMean mean,
   }
   end_on_signals();
   display.finish("");
-  write();
-  std::cout << (json == "-" ? document() : shown(allocation_theory_table(base, growths)));
-  finish_standard_output();
+  const std::string text = document();
+  write_documents(arguments, text);
+  print_document(arguments, text, [&] { return allocation_theory_table(base, growths); });
   return ended(outcome, "budgets that were not reached are left out");
 }
 

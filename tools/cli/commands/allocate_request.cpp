@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/commands/allocate_request.h"
-
 #include <algorithm>
 #include <span>
 #include <sstream>
@@ -8,31 +6,13 @@
 
 #include "engine/files/error.h"
 #include "engine/files/words.h"
-#include "engine/scenario/law_reader.h"
-#include "tools/cli/commands/allocate_by_theory.h"
-#include "tools/cli/options.h"
+#include "tools/cli/commands/allocate.h"
 #include "validation/allocation/growth_study.h"
 
 namespace headlab::tools {
 namespace {
 
 constexpr std::uint64_t max_points = (std::uint64_t{1} << 40) - 1;
-
-/// The whole numbers of "8,16,32", ascending; throws InvalidInput, naming `option`.
-std::vector<std::uint64_t> numbers_of(const std::string& option, const std::string& text,
-                                      std::uint64_t high) {
-  std::vector<std::uint64_t> numbers;
-  std::istringstream parts(text + ",");
-  for (std::string part; std::getline(parts, part, ',');) {
-    const std::uint64_t number = parse_whole_number(option, part, 1, high);
-    if (std::ranges::find(numbers, number) != numbers.end()) {
-      throw InvalidInput(option + ": names " + part + " twice");
-    }
-    numbers.push_back(number);
-  }
-  std::ranges::sort(numbers);
-  return numbers;
-}
 
 /// The rules of "fixed,tuned"; throws InvalidInput, naming --bandwidth-rule.
 std::vector<BandwidthRule> rules_of(const std::string& text) {
@@ -95,31 +75,93 @@ void require_map(const Scenario& scenario, std::span<const BandwidthRule> rules,
   }
 }
 
+/// What the theory that is asked for is the mean over, none for a simulation. Throws InvalidInput,
+/// naming --source, for options that theory has no use for.
+std::optional<TheoryMean> theory_mean(const AllocateArguments& arguments) {
+  if (arguments.source == "simulation") return std::nullopt;
+  const std::string source = "--source " + arguments.source;
+  const auto reject = [&](const std::string& option) {
+    throw InvalidInput(source + ": simulates nothing, so that " + option +
+                       " means nothing - leave it out, or write --source simulation");
+  };
+  if (arguments.growth) {
+    throw InvalidInput("--growth: is about simulations; " + source +
+                       " says by itself how the best dimension grows - leave it out");
+  }
+  if (arguments.replicates) reject("--replicates");
+  if (arguments.max_time) reject("--max-time");
+  if (arguments.backend != "auto") reject("--backend");
+  return arguments.source == "theory" ? TheoryMean::population : TheoryMean::condition;
+}
+
 }  // namespace
 
+void AllocateArguments::list(Options& options) {
+  options.text(
+      "--data", "SCENARIO.toml",
+      "The scenario that says what is to be learned, and by which kernel; - is standard input",
+      scenario);
+  options.text("--budget", "D", "Dimensions of all heads together, H d_k <= D; or several: 8,16,32",
+               budget);
+  options.value(
+      "--dims", "K", "Dimensions of a head to choose from: 16,32,64; the default is all",
+      [this](const std::string& text) { dims = parse_numbers("--dims", text, max_budget); });
+  options.value(
+      "--n", "N", "Training points, instead of the scenario's; or several: 100,1000",
+      [this](const std::string& text) { sizes = parse_numbers("--n", text, max_points); });
+  options.value("--bandwidth-rule", "RULE",
+                "fixed (the default: the scenario's), sqrt_dim, rate or tuned; of a map several",
+                [this](const std::string& text) { rules = rules_of(text); },
+                {"fixed", "sqrt_dim", "rate", "tuned"});
+  options.flag("--growth",
+               "Say how the best dimension grows with n, or the best H with D: four n or more, or "
+               "three budgets",
+               growth);
+  options.flag("--map", "Say so for every setting of the scenario's sweep, rule and budget", map);
+  list_out(options, "Folder for the map, map.nc and map.json; made if it is not there");
+  options.word("--source", "SOURCE",
+               "simulation (the default), exact: the same without Monte Carlo error, or theory: "
+               "the mean over queries and truths, n up to 1e12",
+               source, {"simulation", "theory", "exact"});
+  list_sets(options);
+  list_json(options, "advice");
+  list_report(options);
+  list_units(options);
+  list_simulation(options, "Most training sets of an allocation; the default is 65536");
+}
+
+std::string rules_text(const std::vector<BandwidthRule>& rules) {
+  std::string text;
+  for (const BandwidthRule rule : rules)
+    text += (text.empty() ? "" : ",") + std::string(rule_name(rule));
+  return text;
+}
+
+std::string again_text(const AllocateArguments& arguments, const std::string& form,
+                       const std::string& budget, const std::string& n, const std::string& rule,
+                       const std::string& rest) {
+  std::string text = "headlab allocate" + form + " --data " + shell_word(arguments.scenario) +
+                     " --budget " + budget + " --n " + n + " --bandwidth-rule " + rule + rest;
+  for (const std::string& set : arguments.sets) text += " --set " + shell_word(set);
+  return text;
+}
+
 AllocateRequest allocate_request(const AllocateArguments& arguments) {
-  AllocateRequest request{.rules = rules_of(arguments.rule)};
-  request.options.rule = request.rules.front();
-  if (arguments.run.replicates) {
-    request.options.replicates = parse_replicates(*arguments.run.replicates);
-  }
+  AllocateRequest request{.sizes = arguments.sizes};
+  request.options.rule = arguments.rules.front();
+  if (arguments.replicates) request.options.replicates = *arguments.replicates;
   if (!arguments.budget) throw InvalidInput("allocate: no budget given - write --budget D");
   request.theory = theory_mean(arguments);
   request.budgets =
-      numbers_of("--budget", *arguments.budget,
-                 request.theory == TheoryMean::population ? max_theory_budget : max_budget);
-  if (arguments.n) request.sizes = numbers_of("--n", *arguments.n, max_points);
-  if (arguments.dims) {
-    if (request.theory || arguments.map || arguments.growth) {
-      throw InvalidInput("--dims: is for a selection by simulation - leave out " +
-                         std::string(request.theory  ? "--source " + arguments.source
-                                     : arguments.map ? "--map"
-                                                     : "--growth"));
-    }
-    for (const std::uint64_t k : numbers_of("--dims", *arguments.dims, max_budget)) {
-      request.options.dims.push_back(static_cast<int>(k));
-    }
+      parse_numbers("--budget", *arguments.budget,
+                    request.theory == TheoryMean::population ? max_theory_budget : max_budget);
+  if (!arguments.dims.empty() && (request.theory || arguments.map || arguments.growth)) {
+    throw InvalidInput("--dims: is for a selection by simulation - leave out " +
+                       std::string(request.theory  ? "--source " + arguments.source
+                                   : arguments.map ? "--map"
+                                                   : "--growth"));
   }
+  request.options.dims.assign(arguments.dims.begin(), arguments.dims.end());
   return request;
 }
 
@@ -133,15 +175,15 @@ void complete_request(AllocateRequest& request, const AllocateArguments& argumen
       require_any_size(condition);
       for (const std::uint64_t n : request.sizes) require_points_for(condition, n);
     }
-    require_map(scenario, request.rules, request.sizes);
+    require_map(scenario, arguments.rules, request.sizes);
     return;
   }
-  if (request.rules.size() > 1) {
-    throw InvalidInput("--bandwidth-rule " + arguments.rule +
+  if (arguments.rules.size() > 1) {
+    throw InvalidInput("--bandwidth-rule " + rules_text(arguments.rules) +
                        ": names several rules, which --map compares - name one");
   }
-  const bool keeps = arguments.run.shard || arguments.run.resume;
-  if (arguments.run.out && !keeps) {
+  const bool keeps = arguments.shard || arguments.resume;
+  if (arguments.out && !keeps) {
     throw InvalidInput(
         "--out: is for --map, and for what --shard and --resume keep - write --json FILE");
   }

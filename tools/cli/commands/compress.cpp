@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/commands/compress.h"
-
 #include <cmath>
 #include <iostream>
 #include <optional>
 
-#include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
 #include "engine/files/table_file.h"
-#include "engine/files/words.h"
-#include "engine/run/simulate.h"
 #include "kernels/parallel_for.h"
-#include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/figure_text.h"
-#include "tools/cli/output_folder.h"
-#include "tools/cli/standard_streams.h"
 #include "tools/cli/stop_signal.h"
 #include "tools/cli/text_width.h"
 #include "validation/compression/compression.h"
@@ -24,23 +17,36 @@
 namespace headlab::tools {
 namespace {
 
-constexpr std::uint64_t max_rank = 65535, max_model_layer = 4095;
+constexpr std::uint64_t max_rank = 65535;
 constexpr std::uint64_t max_keys = 65536, max_key_sets = 65536;
 
-CompressionSetting setting_of(const CompressArguments& arguments) {
+struct CompressArguments : CommonArguments {
+  std::string file;
+  std::optional<int> rank, layer;
+  std::string by = "kq_svd";
+  std::optional<std::string> data;
   CompressionSetting setting;
-  if (!arguments.rank) {
-    throw InvalidInput("compress: --rank is missing - name one below the dimension of the heads");
+
+  void list(Options& options) {
+    options.text("FILE", "", "Heads with their matrices: NetCDF of import-heads", file);
+    options.number("--rank", "R", "Rank of the compressed heads", rank, 1, max_rank);
+    options.word("--by", "METHOD",
+                 "What --out is compressed by: kq_svd (the default), k_svd or joint", by,
+                 low_rank_methods());
+    options.text("--data", "FILE",
+                 "Inputs of the heads, CSV or NPY with a row each; the default is N(0, I)", data);
+    options.flag("--centre", "Fit to the covariance of the keys", setting.centre);
+    list_layer(options, layer);
+    options.number("--n", "N", "Keys that a query weighs; the default is 128", setting.keys, 2,
+                   max_keys);
+    options.number("--replicates", "R", "Sets of keys, each with 16 queries; the default is 256",
+                   setting.replicates, 8, max_key_sets);
+    list_seed(options, "Seed of keys and queries; the default is 0");
+    list_out(options, "Write the compressed heads: .nc, or .npy of a layer", "FILE");
+    list_json(options, "figures");
+    list_threads(options);
   }
-  setting.rank = static_cast<int>(parse_whole_number("--rank", *arguments.rank, 1, max_rank));
-  setting.centre = arguments.centre;
-  if (arguments.n) setting.keys = parse_whole_number("--n", *arguments.n, 2, max_keys);
-  if (arguments.replicates) {
-    setting.replicates = parse_whole_number("--replicates", *arguments.replicates, 8, max_key_sets);
-  }
-  if (arguments.seed) setting.seed = parse_seed(*arguments.seed);
-  return setting;
-}
+};
 
 /// The rows of the file of inputs.
 Eigen::MatrixXd tokens_in(const std::string& path) {
@@ -53,11 +59,6 @@ Eigen::MatrixXd tokens_in(const std::string& path) {
     }
   }
   return tokens;
-}
-
-std::optional<int> compressed_layer(const std::string& text) {
-  if (text == "all") return {};
-  return static_cast<int>(parse_whole_number("--layer", text, 0, max_model_layer));
 }
 
 /// A row a method, of each layer, or of each head where there is one layer.
@@ -137,22 +138,19 @@ std::string compression_text(const Compression& compression, const CompressArgum
   return text;
 }
 
-}  // namespace
-
-ExitCode command_compress(const CompressArguments& arguments) {
-  const int threads = thread_count(parse_threads(arguments.threads));
+ExitCode compress(const CompressArguments& arguments) {
+  const int threads = thread_count(threads_of(arguments));
   if (arguments.file.empty()) {
     throw InvalidInput("compress: no file given - write headlab compress heads.nc --rank R");
   }
-  const auto method = low_rank_method(arguments.by);
-  if (!method) {
-    throw InvalidInput("--by: \"" + one_line(arguments.by) + "\" is unknown" +
-                       suggestion(arguments.by, low_rank_methods()));
+  if (!arguments.rank) {
+    throw InvalidInput("compress: --rank is missing - name one below the dimension of the heads");
   }
-  CompressionSetting setting = setting_of(arguments);
-  const std::optional<int> layer = compressed_layer(arguments.layer);
-  if (!arguments.out && arguments.overwrite) require_out(true, arguments.out);
-  std::vector<std::string> inputs = {arguments.file};
+  CompressionSetting setting = arguments.setting;
+  setting.rank = *arguments.rank;
+  setting.seed = arguments.seed.value_or(setting.seed);
+  require_out(arguments.overwrite, arguments.out);
+  Texts inputs = {arguments.file};
   if (arguments.data) inputs.push_back(*arguments.data);
   if (arguments.out) {
     check_head_path(*arguments.out, 1);
@@ -160,34 +158,35 @@ ExitCode command_compress(const CompressArguments& arguments) {
     if (!arguments.overwrite) require_nothing_at(*arguments.out, overwrite_only);
     require_writable("--out", *arguments.out);
   }
-  const bool json_to_standard_output = arguments.json == "-";
-  if (arguments.json && !json_to_standard_output) require_json_writable(*arguments.json, inputs);
+  require_documents(arguments, inputs);
 
-  const HeadFile heads = read_head_file(arguments.file, layer);
+  const HeadFile heads = read_head_file(arguments.file, arguments.layer);
   if (arguments.out) check_head_path(*arguments.out, heads.layers.size());
   if (arguments.data) setting.tokens = tokens_in(*arguments.data);
   std::optional<HeadFile> compressed;
   if (arguments.out) {
-    compressed = compressed_heads(heads, arguments.file, *method, setting, threads, stop_requested);
+    compressed = compressed_heads(heads, arguments.file, *low_rank_method(arguments.by), setting,
+                                  threads, stop_requested);
   }
   const Compression compression =
       compression_of(heads, arguments.file, setting, threads, stop_requested);
   end_on_signals();
   std::string json;
   if (arguments.json) json = compression_json(compression, arguments.file, provenance());
-  // Files first: they are there whatever reads the output.
   if (compressed) {
     write_head_file(*arguments.out, *compressed);
     std::cerr << "headlab: wrote " << *arguments.out << "\n";
   }
-  if (arguments.json && !json_to_standard_output) {
-    write_files({{*arguments.json, json}}, false);
-  }
-  std::cout << (json_to_standard_output
-                    ? json
-                    : wrapped(shown(compression_text(compression, arguments)), output_width(), 2));
-  finish_standard_output();
+  write_documents(arguments, json);
+  print_document(arguments, json,
+                 [&] { return sentences(compression_text(compression, arguments)); });
   return ExitCode::done;
+}
+
+}  // namespace
+
+Command compress_command() {
+  return make_command("compress", "Say what low-rank approximations of heads lose", compress);
 }
 
 }  // namespace headlab::tools

@@ -1,27 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/commands/dataset.h"
-
 #include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <optional>
 
 #include "engine/dataset/write_dataset.h"
-#include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/run/memory.h"
-#include "engine/scenario/law_reader.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/columns.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/figure_text.h"
-#include "tools/cli/output_folder.h"
-#include "tools/cli/scenario_argument.h"
 #include "tools/cli/supervise.h"
 
 namespace headlab::tools {
 namespace {
 
 constexpr std::uint64_t max_shards = (std::uint64_t{1} << 40) - 1;
+
+struct DatasetArguments : CommonArguments {
+  DatasetRequest request;
+  DatasetOptions choices;
+
+  void list(Options& options) {
+    list_scenario(options);
+    list_replicates(options, "Training sets of each condition");
+    list_out(options, "Write manifest.json and the shards here");
+    options.number("--shards", "S", "Shards of each condition; by default each has at most 256 MiB",
+                   request.shards, 1, max_shards);
+    options.number("--only-shard", "I",
+                   "Write this shard alone, from 0 to S - 1 (those of run --shard count from 1)",
+                   choices.only_shard, 0, max_shards - 1);
+    options.choice("--format", "NAME", "netcdf (the default) or npy", request.format,
+                   {{"netcdf", DatasetFormat::netcdf}, {"npy", DatasetFormat::npy}});
+    options.flag("--estimates", "Write the heads' estimates too", request.estimates);
+    options.flag("--weights", "Write the attention weights too", request.weights);
+    list_threads(options);
+    list_seed(options, "Seed of the draws, instead of the scenario's");
+    list_quiet(options);
+  }
+};
 
 std::string counted(std::uint64_t number, const std::string& what) {
   return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
@@ -50,20 +68,6 @@ void show(ProgressDisplay& display, const Progress& progress, double seconds) {
       [&] { return percent(progress) + " of " + in_words(progress); });
 }
 
-DatasetRequest request_of(const DatasetArguments& arguments) {
-  DatasetRequest request{.estimates = arguments.estimates, .weights = arguments.weights};
-  if (arguments.format == name_of(DatasetFormat::npy)) {
-    request.format = DatasetFormat::npy;
-  } else if (arguments.format != name_of(DatasetFormat::netcdf)) {
-    throw InvalidInput("--format: \"" + one_line(arguments.format) + "\" is unknown" +
-                       suggestion(arguments.format, {"netcdf", "npy"}));
-  }
-  if (arguments.shards) {
-    request.shards = parse_whole_number("--shards", *arguments.shards, 1, max_shards);
-  }
-  return request;
-}
-
 /// Before anything is written: how much it is, and what is there already.
 void say_work(const DatasetWork& work) {
   std::cerr << "headlab: " << counted(work.conditions, "condition") << ", "
@@ -85,44 +89,36 @@ void say_left(const std::vector<std::string>& left, const std::string& folder) {
   std::cerr << "\n";
 }
 
-}  // namespace
-
-ExitCode command_dataset(const DatasetArguments& arguments) {
-  const RunArguments& run = arguments.run;
-  if (run.scenario.empty()) {
+ExitCode dataset(const DatasetArguments& arguments) {
+  if (arguments.scenario.empty()) {
     throw InvalidInput("dataset: no scenario given - write headlab dataset SCENARIO.toml");
   }
-  if (!run.replicates) {
+  if (!arguments.replicates) {
     throw InvalidInput("dataset: no number of training sets given - write --replicates R");
   }
-  if (!run.out) throw InvalidInput("dataset: no folder given - write --out DIR");
-  const DatasetRequest request = request_of(arguments);
-  DatasetOptions options;
-  if (arguments.only_shard) {
-    options.only_shard =
-        parse_whole_number("--only-shard", *arguments.only_shard, 0, max_shards - 1);
-  }
-  if (!run.overwrite) {
+  if (!arguments.out) throw InvalidInput("dataset: no folder given - write --out DIR");
+  DatasetOptions options = arguments.choices;
+  if (!arguments.overwrite) {
     for (const char* name : {"results.nc", "summary.json"}) {
-      require_nothing_at((std::filesystem::path(*run.out) / name).string(), overwrite_only);
+      require_nothing_at((std::filesystem::path(*arguments.out) / name).string(), overwrite_only);
     }
   }
-  options.overwrite = run.overwrite;
-  Session session{.threads = parse_threads(run.threads, run.quiet)};
-  limit(session, run);
-  const Scenario scenario =
-      read_supervised(run.scenario, all_sets(run), session, run.quiet, {.depth = false});
+  options.overwrite = arguments.overwrite;
+  Session session{.threads = threads_of(arguments)};
+  limit(session, arguments);
+  const Scenario scenario = read_supervised(arguments.scenario, all_sets(arguments), session,
+                                            arguments.quiet, {.depth = false});
   std::optional<OutputFolder> folder;
-  const DatasetResult result = supervise(session, run, show, [&](ProgressDisplay& display) {
-    const Dataset dataset = plan_dataset(scenario, request, session);
-    folder.emplace(*run.out);
-    if (!run.quiet) {
+  const DatasetResult result = supervise(session, arguments, show, [&](ProgressDisplay& display) {
+    const Dataset planned = plan_dataset(scenario, arguments.request, session);
+    folder.emplace(*arguments.out);
+    if (!arguments.quiet) {
       options.begin = [&](const DatasetWork& work) {
         display.finish("");
         say_work(work);
       };
     }
-    DatasetResult written = write_dataset(dataset, *run.out, session, options, provenance());
+    DatasetResult written = write_dataset(planned, *arguments.out, session, options, provenance());
     display.finish("");
     return written;
   });
@@ -130,20 +126,26 @@ ExitCode command_dataset(const DatasetArguments& arguments) {
   if (!outcome.complete && result.work.shards == 0) {
     return ended(outcome, "nothing was written");
   }
-  if (outcome.complete && !run.quiet && result.written > 0) {
+  if (outcome.complete && !arguments.quiet && result.written > 0) {
     std::cerr << "headlab: wrote " << counted(result.written, "shard") << " in "
               << duration_text(outcome.seconds) << " and " << one_line(result.folder)
               << "/manifest.json\n";
-    if (result.folder != *run.out) {
-      std::cerr << "headlab: takes the place of the data set in " << one_line(*run.out)
+    if (result.folder != *arguments.out) {
+      std::cerr << "headlab: takes the place of the data set in " << one_line(*arguments.out)
                 << " once all of its shards are there\n";
     }
   }
-  say_left(result.left, *run.out);
+  say_left(result.left, *arguments.out);
   return ended(outcome, result.folder + " has " +
                             counted(result.work.kept + result.written, "shard") + " of " +
                             std::to_string(result.work.shards) +
                             " - the same command resumes there");
+}
+
+}  // namespace
+
+Command dataset_command() {
+  return make_command("dataset", "Write the training sets of a scenario", dataset);
 }
 
 }  // namespace headlab::tools

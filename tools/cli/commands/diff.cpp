@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/commands/diff.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
-#include <iostream>
 #include <limits>
 #include <string>
 #include <vector>
@@ -13,14 +10,10 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/json_fields.h"
-#include "engine/results/stored_figures.h"
-#include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/figure_text.h"
-#include "tools/cli/output_folder.h"
-#include "tools/cli/standard_streams.h"
 #include "tools/cli/text_width.h"
-#include "validation/difference/results_difference.h"
 
 namespace headlab::tools {
 namespace {
@@ -243,24 +236,38 @@ std::string difference_json(const ResultsDifference& difference, const StoredRes
   return json_text(DifferenceRecord{difference, a.path(), b.path()}, 2);
 }
 
-ExitCode command_diff(const DiffArguments& arguments) {
+namespace {
+
+struct DiffArguments : CommonArguments {
+  std::string a, b;
+
+  void list(Options& options) {
+    options.text("A", "", "Folder of --out, or its results.nc or summary.json", a);
+    options.text("B", "", "Another one", b);
+    list_json(options, "differences");
+  }
+};
+
+ExitCode diff(const DiffArguments& arguments) {
   if (arguments.a.empty() || arguments.b.empty()) {
     throw InvalidInput("diff: needs two results - write headlab diff A B");
   }
   const StoredResults a(arguments.a), b(arguments.b);
-  const bool json_to_standard_output = arguments.json == "-";
-  if (arguments.json && !json_to_standard_output) {
-    require_json_writable(*arguments.json, {a.path(), b.path()});
-  }
+  require_documents(arguments, {a.path(), b.path()});
   const ResultsDifference difference = difference_of(a, b);
   std::string json;
   if (arguments.json) json = difference_json(difference, a, b);
-  std::cout << (json_to_standard_output ? json : shown(difference_text(difference, a, b)));
-  finish_standard_output();
-  if (arguments.json && !json_to_standard_output) write_files({{*arguments.json, json}}, false);
+  write_documents(arguments, json);
+  print_document(arguments, json, [&] { return difference_text(difference, a, b); });
   return difference.same_bits()          ? ExitCode::done
          : difference.counts.differ == 0 ? ExitCode::no_figure_differs
                                          : ExitCode::figures_differ;
+}
+
+}  // namespace
+
+Command diff_command() {
+  return make_command("diff", "Compare two results of headlab run", diff);
 }
 
 }  // namespace headlab::tools

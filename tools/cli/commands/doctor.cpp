@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/commands/doctor.h"
-
 #include <exception>
 #include <iostream>
 #include <stdexcept>
@@ -12,6 +10,7 @@
 #include "kernels/backends.h"
 #include "kernels/cuda/status.h"
 #include "kernels/parallel_for.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/self_test.h"
 #include "tools/cli/standard_streams.h"
@@ -79,9 +78,11 @@ bool test_backend(const std::string& name) {
                      [](const SelfTestCheck& check) { return check.passed; });
 }
 
-}  // namespace
+struct DoctorArguments {
+  void list(Options&) {}
+};
 
-ExitCode command_doctor() {
+ExitCode doctor(const DoctorArguments&) {
   const Provenance program = provenance();
   std::cout << "headlab " << program.version << " (git " << program.git << ", "
             << program.build_type << " build, " << program.compiler << ")\n"
@@ -103,6 +104,12 @@ ExitCode command_doctor() {
   std::cout << (passed ? "\nall is well\n" : "\nsomething is wrong: please report this output\n");
   finish_standard_output();
   return passed ? ExitCode::done : ExitCode::failed;
+}
+
+}  // namespace
+
+Command doctor_command() {
+  return make_command("doctor", "Show what this build and machine are, and test them", doctor);
 }
 
 }  // namespace headlab::tools

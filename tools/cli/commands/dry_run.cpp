@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/commands/dry_run.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -19,6 +17,7 @@
 #include "engine/run/memory.h"
 #include "engine/scenario/resolved_scenario.h"
 #include "kernels/backends.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/mechanism_text.h"
 #include "tools/cli/standard_streams.h"
@@ -104,7 +103,7 @@ ExitCode dry_run(const RunArguments& arguments, const Scenario& scenario, const 
     text += "# stages: " + stages + "\n";
   }
   const ResultSize size = result_size(scenario);
-  const std::uint64_t netcdf = arguments.nodes == "none" ? size.netcdf_without_nodes : size.netcdf;
+  const std::uint64_t netcdf = arguments.nodes ? size.netcdf : size.netcdf_without_nodes;
   // results.nc is put together in memory.
   const std::uint64_t memory = all.front().memory + (arguments.out ? netcdf : 0);
   text +=
@@ -122,7 +121,7 @@ ExitCode dry_run(const RunArguments& arguments, const Scenario& scenario, const 
             (of_controls < 1 ? "1 s" : duration_text(of_controls)) + " on top\n";
   }
   if (learns) text += "# time: the time in which heads are learned comes on top\n";
-  if (arguments.max_time) text += "# time: --max-time " + one_line(*arguments.max_time) + "\n";
+  if (arguments.max_time) text += "# time: --max-time " + one_line(arguments.max_time->text) + "\n";
   std::cout << text << resolved_toml(scenario);
   finish_standard_output();
   return ExitCode::done;

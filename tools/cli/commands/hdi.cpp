@@ -1,27 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/commands/hdi.h"
-
 #include <algorithm>
-#include <iostream>
 #include <limits>
 
-#include "engine/files/atomic_file.h"
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
-#include "engine/run/simulate.h"
 #include "kernels/parallel_for.h"
-#include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/head_words.h"
-#include "tools/cli/output_folder.h"
-#include "tools/cli/standard_streams.h"
 #include "tools/cli/stop_signal.h"
 #include "tools/cli/text_width.h"
-#include "tools/report/page.h"
-#include "tools/report/read_sources.h"
-#include "tools/report/write_report.h"
-#include "validation/diversity/head_diversity.h"
 
 namespace headlab::tools {
 namespace {
@@ -125,39 +114,51 @@ std::string diversity_text(const HeadDiversity& diversity, const std::string& fi
   return text + absent_text(diversity);
 }
 
-ExitCode command_hdi(const HdiArguments& arguments) {
-  const std::uint64_t seed = arguments.seed ? parse_seed(*arguments.seed) : 0;
-  const int threads = thread_count(parse_threads(arguments.threads));
-  const std::size_t top = parse_whole_number("--top", arguments.top, 0, max_top);
-  if (arguments.file.empty()) throw InvalidInput("hdi: no file given - write headlab hdi FILE");
-  const bool json_to_standard_output = arguments.json == "-";
-  if (arguments.json && !json_to_standard_output) {
-    require_json_writable(*arguments.json, {arguments.file});
+namespace {
+
+struct HdiArguments : CommonArguments {
+  std::string file;
+  std::optional<std::string> kv_heads;
+  std::size_t top = 5;
+
+  void list(Options& options) {
+    options.text("FILE", "", "Heads: NPY of H x d x k, or NetCDF of import-heads", file);
+    list_json(options, "figures");
+    list_report(options);
+    options.text("--kv-heads", "G", "Groups of heads that share keys, of a file that does not say",
+                 kv_heads);
+    list_seed(options, "Seed of the random heads; the default is 0");
+    options.number("--top", "N", "Pairs of most alike heads to name; the default is 5", top, 0,
+                   max_top);
+    list_threads(options);
   }
-  if (arguments.report) require_report_writable("--report", *arguments.report, {arguments.file});
+};
+
+ExitCode hdi(const HdiArguments& arguments) {
+  const int threads = thread_count(threads_of(arguments));
+  if (arguments.file.empty()) throw InvalidInput("hdi: no file given - write headlab hdi FILE");
+  require_documents(arguments, {arguments.file});
   HeadFile file = read_head_file(arguments.file);
   if (arguments.kv_heads) use_groups(file, arguments.file, *arguments.kv_heads);
   const HeadDiversity diversity =
-      head_diversity(file, arguments.file, seed, threads, stop_requested);
+      head_diversity(file, arguments.file, arguments.seed.value_or(0), threads, stop_requested);
   end_on_signals();
-  const AlikeHeads alike = alike_heads(diversity, top);
+  const AlikeHeads alike = alike_heads(diversity, arguments.top);
   std::string json;
   if (arguments.json || arguments.report) {
     json = head_diversity_json(diversity, alike, arguments.file, provenance());
   }
-  std::vector<TextFile> files;
-  if (arguments.json && !json_to_standard_output) files.emplace_back(*arguments.json, json);
-  if (arguments.report) {
-    files.emplace_back(*arguments.report, report_page({source_of_document(json)}));
-  }
-  // Files first: they are there whatever reads the output.
-  write_files(files, false);
-  std::cout << (json_to_standard_output ? json
-                                        : wrapped(shown(diversity_text(diversity, arguments.file) +
-                                                        alike_text(diversity, alike)),
-                                                  output_width(), 2));
-  finish_standard_output();
+  write_documents(arguments, json);
+  print_document(arguments, json, [&] {
+    return sentences(diversity_text(diversity, arguments.file) + alike_text(diversity, alike));
+  });
   return ExitCode::done;
+}
+
+}  // namespace
+
+Command hdi_command() {
+  return make_command("hdi", "Compare the heads of a file with random ones", hdi);
 }
 
 }  // namespace headlab::tools

@@ -1,33 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/commands/import_heads.h"
+#include "engine/files/import_heads.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
 
 #include "engine/files/error.h"
-#include "engine/files/import_heads.h"
 #include "engine/files/model_checkpoint.h"
-#include "engine/run/simulate.h"
-#include "engine/scenario/law_reader.h"
+#include "engine/files/words.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/head_words.h"
-#include "tools/cli/output_folder.h"
 #include "tools/cli/standard_streams.h"
 #include "tools/cli/stop_signal.h"
 
 namespace headlab::tools {
 namespace {
 
-constexpr std::uint64_t max_heads = 1024, max_layer = 4095;
-
-std::optional<int> layer_of(const std::string& text) {
-  if (text == "all") return {};
-  return static_cast<int>(parse_whole_number("--layer", text, 0, max_layer));
-}
+constexpr std::uint64_t max_layer = max_model_layers - 1;
 
 /// "layer 1: heads 0 and 2 left out, keys of rank 0 and 3 below k = 4", a line a layer.
 std::string deficient_text(const HeadFile& file) {
@@ -79,9 +72,42 @@ std::string table(const HeadFile& file) {
 
 }  // namespace
 
+void list_layer(Options& options, std::optional<int>& layer) {
+  options.value("--layer", "L|all", "One layer, from 0; the default is all",
+                [&layer](const std::string& text) {
+                  layer.reset();
+                  if (text == "all") return;
+                  layer = static_cast<int>(parse_whole_number("--layer", text, 0, max_layer));
+                });
+}
+
+void ImportHeadsArguments::list(Options& options) {
+  options.text("CHECKPOINT", "",
+               "FILE.safetensors, FILE.safetensors.index.json, or the folder of either",
+               checkpoint);
+  Texts families = {"auto"};
+  for (const std::string& name : architecture_names()) families.push_back(name);
+  options.value(
+      "--arch", "ARCH",
+      "auto (the default): by model_type of config.json; or " + listed(architecture_names()),
+      [this](const std::string& text) {
+        architecture = text == "auto" ? nullptr : &find_architecture(text);
+      },
+      families);
+  list_layer(options, layer);
+  options.text("--config", "FILE",
+               "config.json of the model; by default the one in the folder of CHECKPOINT", config);
+  options.number("--heads", "H", "Heads of a layer, instead of --config", heads, 1,
+                 max_model_heads);
+  options.number("--kv-heads", "G", "Heads with keys of their own, where others share them",
+                 kv_heads, 1, max_model_heads);
+  list_out(options, "heads.nc, or heads.npy for one layer", "FILE");
+  list_threads(options);
+}
+
 ModelConfig model_config_of(const ImportHeadsArguments& arguments) {
-  const bool by_type = arguments.architecture == "auto";
-  const Architecture* named = by_type ? nullptr : &find_architecture(arguments.architecture);
+  const Architecture* const named = arguments.architecture;
+  const bool by_type = named == nullptr;
   const bool counted = arguments.heads || arguments.kv_heads;
   if (arguments.config && counted) {
     throw InvalidInput("import-heads: --config has the number of heads - leave out " +
@@ -105,27 +131,22 @@ ModelConfig model_config_of(const ImportHeadsArguments& arguments) {
   if (!arguments.heads) {
     throw InvalidInput("import-heads: the number of heads is missing - give --config or --heads");
   }
-  const auto count = [](const char* option, const std::string& text) {
-    return static_cast<int>(parse_whole_number(option, text, 1, max_heads));
-  };
-  const int heads = count("--heads", *arguments.heads);
-  return {
-      .architecture = named,
-      .counts = {.heads = heads,
-                 .kv_heads = arguments.kv_heads ? count("--kv-heads", *arguments.kv_heads) : heads,
-                 .layers = {},
-                 .head_dim = {}}};
+  const int heads = *arguments.heads;
+  return {.architecture = named,
+          .counts = {.heads = heads,
+                     .kv_heads = arguments.kv_heads.value_or(heads),
+                     .layers = {},
+                     .head_dim = {}}};
 }
 
-ExitCode command_import_heads(const ImportHeadsArguments& arguments) {
-  const int threads = thread_count(parse_threads(arguments.threads));
+namespace {
+
+ExitCode import_from_checkpoint(const ImportHeadsArguments& arguments) {
+  const int threads = thread_count(threads_of(arguments));
   if (arguments.checkpoint.empty()) {
     throw InvalidInput(
         "import-heads: no checkpoint given - write headlab import-heads FOLDER --out heads.nc");
   }
-  if (arguments.architecture != "auto") find_architecture(arguments.architecture);
-  HeadImport import;
-  import.layer = layer_of(arguments.layer);
   if (!arguments.out) {
     throw InvalidInput("import-heads: --out is missing - name a file that ends in .nc or .npy");
   }
@@ -140,10 +161,12 @@ ExitCode command_import_heads(const ImportHeadsArguments& arguments) {
   // What is not a checkpoint is said before what is not known of it.
   const ModelCheckpoint readable(arguments.checkpoint);
   const ModelConfig config = model_config_of(arguments);
-  import.architecture = config.architecture;
-  import.counts = config.counts;
-  import.stop = stop_requested;
-  const HeadFile heads = import_heads(arguments.checkpoint, import, threads);
+  const HeadFile heads = import_heads(arguments.checkpoint,
+                                      {.architecture = config.architecture,
+                                       .counts = config.counts,
+                                       .layer = arguments.layer,
+                                       .stop = stop_requested},
+                                      threads);
   end_on_signals();
   check_head_path(*arguments.out, heads.layers.size());
   write_head_file(*arguments.out, heads);
@@ -151,6 +174,13 @@ ExitCode command_import_heads(const ImportHeadsArguments& arguments) {
   finish_standard_output();
   std::cerr << "headlab: wrote " << *arguments.out << "\n";
   return ExitCode::done;
+}
+
+}  // namespace
+
+Command import_heads_command() {
+  return make_command("import-heads", "Take the heads of a trained model from its checkpoint",
+                      import_from_checkpoint);
 }
 
 }  // namespace headlab::tools

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/commands/init.h"
-
 #include <filesystem>
 #include <iostream>
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/words.h"
-#include "tools/cli/options.h"
-#include "tools/cli/output_folder.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/standard_streams.h"
 
 namespace headlab::tools {
@@ -54,9 +51,17 @@ moments = "pairwise"            # covariances of all pairs of heads are kept
 "heads.kernel.bandwidth" = [0.4, 0.6, 0.8]
 )";
 
-}  // namespace
+struct InitArguments {
+  std::string file = "scenario.toml";
 
-ExitCode command_init(const std::string& file) {
+  void list(Options& options) {
+    options.text("FILE|-", "",
+                 "The new file, or - for standard output; the default is scenario.toml", file);
+  }
+};
+
+ExitCode init(const InitArguments& arguments) {
+  const std::string& file = arguments.file;
   if (file == "-") {
     std::cout << first_scenario;
     finish_standard_output();
@@ -72,6 +77,12 @@ ExitCode command_init(const std::string& file) {
   std::cerr << "headlab: wrote " << one_line(file) << "; next: headlab run " << shell_word(file)
             << "\n";
   return ExitCode::done;
+}
+
+}  // namespace
+
+Command init_command() {
+  return make_command("init", "Write a commented scenario to begin with", init);
 }
 
 }  // namespace headlab::tools

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/commands/list.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +13,7 @@
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/stack/stack_setting.h"
 #include "tools/cli/characters.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/standard_streams.h"
 #include "tools/cli/text_width.h"
@@ -132,18 +131,18 @@ void list_scenarios() {
   }
 }
 
-}  // namespace
+struct ListArguments {
+  std::string what;
 
-const std::vector<std::string>& list_words() {
-  static const std::vector<std::string> words = {"laws", "claims", "architectures", "scenarios"};
-  return words;
-}
-
-ExitCode command_list(const std::string& what) {
-  const std::vector<std::string>& allowed = list_words();
-  if (!what.empty() && std::find(allowed.begin(), allowed.end(), what) == allowed.end()) {
-    throw InvalidInput("list: \"" + one_line(what) + "\" is unknown" + suggestion(what, allowed));
+  void list(Options& options) {
+    options.text("laws|claims|architectures|scenarios", "", "Which of them; all by default", what);
+    options.offer(list_words());
   }
+};
+
+ExitCode list(const ListArguments& arguments) {
+  const std::string& what = arguments.what;
+  if (!what.empty()) known_word("list", what, list_words());
   if (what.empty() || what == "laws") list_laws();
   if (what.empty()) std::cout << "\n";
   if (what.empty() || what == "claims") list_claims();
@@ -153,6 +152,19 @@ ExitCode command_list(const std::string& what) {
   if (what.empty() || what == "scenarios") list_scenarios();
   finish_standard_output();
   return ExitCode::done;
+}
+
+}  // namespace
+
+const Texts& list_words() {
+  static const Texts words = {"laws", "claims", "architectures", "scenarios"};
+  return words;
+}
+
+Command list_command() {
+  return make_command(
+      "list", "Show laws, claims, architectures of models, and the scenarios that come along",
+      list);
 }
 
 }  // namespace headlab::tools

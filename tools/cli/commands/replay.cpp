@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/commands/replay.h"
+#include "engine/replay/replay.h"
 
 #include <iostream>
 
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
-#include "engine/replay/replay.h"
 #include "engine/replay/replay_netcdf.h"
 #include "tools/cli/characters.h"
-#include "tools/cli/output_folder.h"
-#include "tools/cli/progress.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/replay_table.h"
 #include "tools/cli/standard_streams.h"
 #include "tools/cli/supervise.h"
@@ -18,6 +16,19 @@ namespace headlab::tools {
 namespace {
 
 constexpr const char* file_name = "replay.nc";
+
+struct ReplayArguments : CommonArguments {
+  std::optional<std::string> replicate, condition;
+
+  void list(Options& options) {
+    list_scenario(options);
+    options.text("--replicate", "R", "The replicate, counted from 0", replicate);
+    options.text("--condition", "C",
+                 "The condition of a sweep, counted from 0 in the order of the table", condition);
+    list_out(options, "Write replay.nc here");
+    list_simulation(options);
+  }
+};
 
 /// The condition asked for, from 0.
 std::size_t condition_of(const ReplayArguments& arguments, const Scenario& scenario) {
@@ -31,42 +42,46 @@ std::size_t condition_of(const ReplayArguments& arguments, const Scenario& scena
                      " conditions - write --condition C, from 0 to " + std::to_string(last));
 }
 
-}  // namespace
-
-ExitCode command_replay(const ReplayArguments& arguments) {
-  const RunArguments& run = arguments.run;
-  if (run.scenario.empty()) {
+ExitCode replay(const ReplayArguments& arguments) {
+  if (arguments.scenario.empty()) {
     throw InvalidInput("replay: no scenario given - write headlab replay SCENARIO.toml");
   }
-  Session session = session_of(run);
+  Session session = session_of(arguments);
   if (!arguments.replicate) {
     throw InvalidInput("replay: no replicate given - write --replicate R, counted from 0");
   }
-  if (!run.out) throw InvalidInput("replay: no folder given - write --out DIR");
-  const Scenario scenario =
-      read_supervised(run.scenario, all_sets(run), session, run.quiet, {.depth = false});
+  if (!arguments.out) throw InvalidInput("replay: no folder given - write --out DIR");
+  const Scenario scenario = read_supervised(arguments.scenario, all_sets(arguments), session,
+                                            arguments.quiet, {.depth = false});
   const std::size_t number = condition_of(arguments, scenario);
   const Condition& condition = scenario.conditions[number];
   const std::uint64_t replicate =
       parse_whole_number("--replicate", *arguments.replicate, 0, condition.replicates - 1);
-  OutputFolder folder(*run.out);
+  OutputFolder folder(*arguments.out);
   const std::string path = folder.file(file_name);
   require_no_input("--out", path, scenario.inputs);
   folder.claim();
-  if (!run.overwrite) folder.require_none_of({file_name}, overwrite_only);
+  if (!arguments.overwrite) folder.require_none_of({file_name}, overwrite_only);
 
-  const Replay replay = supervise(session, run, show_run, [&](ProgressDisplay& display) {
-    Replay found = replay_replicate(condition, replicate, session);
-    display.finish("");
-    if (found.outcome.complete) write_replay(path, scenario, number, found, provenance());
-    return found;
-  });
-  if (replay.outcome.complete) {
-    std::cout << shown(replay_table(scenario, number, replay));
+  const Replay of_replicate =
+      supervise(session, arguments, show_run, [&](ProgressDisplay& display) {
+        Replay found = replay_replicate(condition, replicate, session);
+        display.finish("");
+        if (found.outcome.complete) write_replay(path, scenario, number, found, provenance());
+        return found;
+      });
+  if (of_replicate.outcome.complete) {
+    std::cout << shown(replay_table(scenario, number, of_replicate));
     finish_standard_output();
-    if (!run.quiet) std::cerr << "headlab: wrote " << path << "\n";
+    if (!arguments.quiet) std::cerr << "headlab: wrote " << path << "\n";
   }
-  return ended(replay.outcome, "nothing was written");
+  return ended(of_replicate.outcome, "nothing was written");
+}
+
+}  // namespace
+
+Command replay_command() {
+  return make_command("replay", "Show one replicate of a scenario in full", replay);
 }
 
 }  // namespace headlab::tools

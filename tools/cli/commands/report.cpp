@@ -1,16 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/commands/report.h"
-
 #include <iostream>
 #include <iterator>
 
 #include "engine/files/error.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/report/read_sources.h"
 #include "tools/report/write_report.h"
 
 namespace headlab::tools {
 
-ExitCode command_report(const ReportArguments& arguments) {
+namespace {
+
+struct ReportArguments {
+  Texts folders;
+  std::string out = "report.html";
+
+  void list(Options& options) {
+    options.texts("DIR", "",
+                  "Folders of --out, or files of --json: of run, theory, validate, allocate, hdi",
+                  folders);
+    options.text("--out", "FILE", "The file; the default is report.html", out);
+  }
+};
+
+ExitCode report(const ReportArguments& arguments) {
   if (arguments.folders.empty()) {
     throw InvalidInput("report: no folder given - write headlab report DIR");
   }
@@ -25,6 +38,13 @@ ExitCode command_report(const ReportArguments& arguments) {
   write_report(arguments.out, sources);
   std::cerr << "headlab: wrote " << arguments.out << "\n";
   return ExitCode::done;
+}
+
+}  // namespace
+
+Command report_command() {
+  return make_command(
+      "report", "Write results as one HTML file with pictures, which needs no network", report);
 }
 
 }  // namespace headlab::tools

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/commands/run.h"
+#include "engine/run/run.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <filesystem>
-#include <fstream>
-#include <functional>
 #include <iostream>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -18,26 +14,17 @@
 #include "engine/files/atomic_file.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "engine/files/provenance.h"
 #include "engine/files/words.h"
-#include "engine/results/results_id.h"
-#include "engine/results/results_netcdf.h"
-#include "engine/results/summary_json.h"
 #include "engine/run/control_check.h"
 #include "engine/run/ranks.h"
-#include "engine/run/run.h"
-#include "engine/scenario/law_reader.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/characters.h"
-#include "tools/cli/commands/dry_run.h"
-#include "tools/cli/commands/shards.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/condition_indices.h"
 #include "tools/cli/extremes_text.h"
-#include "tools/cli/output_folder.h"
 #include "tools/cli/ranks_of_job.h"
 #include "tools/cli/results_folder.h"
-#include "tools/cli/scenario_argument.h"
 #include "tools/cli/standard_streams.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/table.h"
@@ -49,10 +36,17 @@
 namespace headlab::tools {
 namespace {
 
-/// True where two paths lead to one file, which need not be there.
-bool same_place(const std::string& a, const std::string& b) {
-  std::error_code none;
-  return std::filesystem::weakly_canonical(a, none) == std::filesystem::weakly_canonical(b, none);
+/// Throws InvalidInput where `path` of an option is that of a file which --out writes.
+void require_apart(const std::string& option, const std::string& path, const OutputFolder& folder,
+                   const Texts& names) {
+  for (const std::string& name : names) {
+    std::error_code none;
+    if (std::filesystem::weakly_canonical(path, none) !=
+        std::filesystem::weakly_canonical(folder.file(name), none)) {
+      continue;
+    }
+    throw InvalidInput(option + ": is where --out writes " + name + " - choose another place");
+  }
 }
 
 std::string summary_text(const Scenario& scenario, const RunResult& result,
@@ -90,75 +84,81 @@ void say_claims(const Scenario& scenario, const std::string& file) {
   }
 }
 
-}  // namespace
-
-ExitCode command_run(const RunArguments& arguments) {
-  Session session = session_of(arguments);
-  RunOptions options;
-  if (arguments.checkpoint) {
-    options.checkpoint_seconds = parse_duration("--checkpoint", *arguments.checkpoint);
-  }
-  const bool nodes = keeps_nodes(arguments);
-  if (arguments.until) options.until = parse_until(*arguments.until);
-  const std::vector<std::string> sets = all_sets(arguments);
-  if (arguments.scenario.empty()) {
-    throw InvalidInput("run: no scenario given - write headlab run SCENARIO.toml");
-  }
-  require_run_arguments(arguments);
-  if (arguments.shard) require_fits_shard(arguments);
-  const auto shared = std::make_shared<const Scenario>(
-      read_supervised(arguments.scenario, sets, session, arguments.quiet));
-  const Scenario& scenario = *shared;
-  options.references = references_of(arguments, scenario);
-  if (!arguments.quiet) say_claims(scenario, arguments.scenario);
-  if (arguments.shard) return command_run_shard(arguments, shared, session);
-  Ranks* const ranks = ranks_of_job();
-  if (ranks && !arguments.threads) session.threads = threads_of_this_rank();
-  if (ranks && !ranks->leads()) {
-    if (!arguments.dry_run) run(shared, session, {.ranks = ranks});
-    return ExitCode::done;
-  }
-  if (arguments.dry_run) return dry_run(arguments, scenario, session);
-  options.ranks = ranks;
-  std::optional<OutputFolder> folder;
+/// Makes the folder of --out, which is this run's from now on; throws InvalidInput where files
+/// cannot be written as asked, or would replace others.
+void claim_files(std::optional<OutputFolder>& folder, const RunArguments& arguments,
+                 const Scenario& scenario) {
   if (arguments.out) folder.emplace(*arguments.out);
-  const bool json_to_standard_output = arguments.json == "-";
   if (folder) require_no_results_among_inputs(*folder, scenario);
-  if (arguments.json && !json_to_standard_output) {
-    require_json_writable(*arguments.json, scenario.inputs);
-    if (folder && same_place(*arguments.json, folder->file("results.nc"))) {
-      throw InvalidInput("--json: is where --out writes results.nc - choose another place");
-    }
-  }
+  require_documents(arguments, scenario.inputs);
+  if (!folder) return;
+  if (arguments.json) require_apart("--json", *arguments.json, *folder, {"results.nc"});
   if (arguments.report) {
-    require_report_writable("--report", *arguments.report, scenario.inputs);
-    for (const char* name : {"results.nc", "summary.json"}) {
-      if (folder && same_place(*arguments.report, folder->file(name))) {
-        throw InvalidInput(std::string("--report: is where --out writes ") + name +
-                           " - choose another place");
-      }
-    }
+    require_apart("--report", *arguments.report, *folder, {"results.nc", "summary.json"});
   }
-  if (folder)
-    claim_results(*folder, *arguments.out, scenario, arguments.resume, arguments.overwrite);
+  claim_results(*folder, *arguments.out, scenario, arguments.resume, arguments.overwrite);
+}
+
+/// Writes the files of a run and returns their names; the first problem is kept for later: where a
+/// file cannot be written after hours of work, standard output still gets the results.
+std::string write_run(const RunArguments& arguments, const std::optional<OutputFolder>& folder,
+                      const Scenario& scenario, const RunResult& result, const RunReport& report,
+                      std::exception_ptr& problem) {
+  std::string files;
+  try {
+    if (folder) {
+      write_results_folder(*folder, scenario, result, report, arguments.nodes);
+      files = folder->file("results.nc") + ", " + folder->file("summary.json");
+    }
+    const auto name = [&](const std::string& file) { files += (files.empty() ? "" : ", ") + file; };
+    if (arguments.json && arguments.json != "-") {
+      write_atomically(*arguments.json, summary_writer(scenario, result, report));
+      name(*arguments.json);
+    }
+    if (arguments.report) {
+      write_report(*arguments.report,
+                   {source_of_run(scenario, result, summary_text(scenario, result, report))});
+      name(*arguments.report);
+    }
+  } catch (const RunFailed&) {
+    problem = std::current_exception();
+  }
+  return files;
+}
+
+void print_run(const RunArguments& arguments, const Scenario& scenario, const RunResult& result,
+               const RunReport& report) {
+  if (arguments.json == "-") {
+    summary_writer(scenario, result, report)([](std::string_view text) { std::cout << text; });
+  } else {
+    std::cout << shown(result_table(scenario, result, report.indices));
+    if (!report.theory.empty()) {
+      std::cout << "\n" << shown(comparison_table(scenario, report.theory));
+    }
+    const std::string extremes = arguments.out ? extremes_text(result, arguments) : "";
+    if (!extremes.empty()) std::cout << "\n" << shown(extremes);
+  }
+  finish_standard_output();
+}
+
+ExitCode simulate(const RunArguments& arguments, const std::shared_ptr<const Scenario>& shared,
+                  Session& session, RunOptions& options) {
+  const Scenario& scenario = *shared;
+  std::optional<OutputFolder> folder;
+  claim_files(folder, arguments, scenario);
   std::optional<Checkpoint> begun;
-  double seconds_before = 0;
   if (arguments.resume) {
     begun = begun_in(*folder, arguments, scenario, [&](const std::string& line, bool warns) {
       if (warns || !arguments.quiet) std::cerr << "headlab: " << line << "\n";
     });
   }
-  if (begun) {
-    options.begun = &*begun;
-    seconds_before = begun->seconds();
-  }
+  if (begun) options.begun = &*begun;
   // Before the simulation: where no closed form applies nothing is simulated.
+  const int threads = thread_count(session.threads);
   std::vector<Theory> theories;
   if (arguments.compare) {
-    theories = compute_theories(scenario, TheorySource::automatic, thread_count(session.threads),
-                                session.stop_hook());
+    theories = compute_theories(scenario, TheorySource::automatic, threads, session.stop_hook());
   }
-
   const auto report_of = [&](const RunResult& result) {
     RunReport report{.indices = condition_indices(result)};
     if (arguments.compare) report.theory = compared_conditions(result, theories);
@@ -169,78 +169,100 @@ ExitCode command_run(const RunArguments& arguments) {
   std::exception_ptr problem;
   const RunResult result = supervise(session, arguments, show_run, [&](ProgressDisplay& display) {
     if (folder) {
-      options.checkpoint = [&](const RunResult& so_far) {
-        try {
-          write_results_folder(*folder, scenario, so_far, report_of(so_far), nodes);
-          return;
-        } catch (const RunFailed& error) {
-          display.finish("");
-          std::cerr << "headlab: " << error.what();
-        } catch (const std::bad_alloc&) {
-          display.finish("");
-          std::cerr << "headlab: no memory to write the results so far";
-        }
-        std::cerr << "; the run continues\n";  // there may be room at the end
-      };
+      options.checkpoint = checkpoint_of(display, "results", [&](const RunResult& so_far) {
+        write_results_folder(*folder, scenario, so_far, report_of(so_far), arguments.nodes);
+      });
     }
-    if (ranks && !arguments.quiet) {
-      const int threads = thread_count(session.threads);
-      std::cerr << "headlab: " << ranks->size() << " ranks, " << threads
+    if (options.ranks && !arguments.quiet) {
+      std::cerr << "headlab: " << options.ranks->size() << " ranks, " << threads
                 << (threads == 1 ? " thread" : " threads") << " on this one\n";
     }
     RunResult found = run(shared, session, options);
-    double seconds = -seconds_before;
+    double seconds = begun ? -begun->seconds() : 0;
     for (const ConditionResult& one : found.conditions) seconds += one.seconds;
     display.finish(found.outcome.complete ? "done in " + duration_text(seconds) : "");
     for (const std::string& note : found.notes) std::cerr << "headlab: " << note << "\n";
-
     report = report_of(found);
     // A run that has nothing to keep leaves the results of an earlier one.
     if (found.conditions.empty()) return found;
-    // Where a file cannot be written after hours of work, standard output still gets the results.
-    try {
-      if (folder) {
-        write_results_folder(*folder, scenario, found, report, nodes);
-        files = folder->file("results.nc") + ", " + folder->file("summary.json");
-      }
-      if (arguments.json && !json_to_standard_output) {
-        write_atomically(*arguments.json, summary_writer(scenario, found, report));
-        files += (files.empty() ? "" : ", ") + *arguments.json;
-      }
-      if (arguments.report) {
-        write_report(*arguments.report,
-                     {source_of_run(scenario, found, summary_text(scenario, found, report))});
-        files += (files.empty() ? "" : ", ") + *arguments.report;
-      }
-    } catch (const RunFailed&) {
-      problem = std::current_exception();
-    }
+    files = write_run(arguments, folder, scenario, found, report, problem);
     return found;
   });
-  if (json_to_standard_output) {
-    summary_writer(scenario, result, report)([](std::string_view text) { std::cout << text; });
-  } else {
-    std::cout << shown(result_table(scenario, result, report.indices))
-              << (report.theory.empty() ? ""
-                                        : "\n" + shown(comparison_table(scenario, report.theory)));
-    const std::string extremes = folder ? extremes_text(result, arguments) : "";
-    if (!extremes.empty()) std::cout << "\n" << shown(extremes);
-  }
-  finish_standard_output();
+  print_run(arguments, scenario, result, report);
   if (problem) std::rethrow_exception(problem);
-
   if (const std::string refused = refused_controls(result); !refused.empty()) {
     throw RunFailed(refused);
   }
   const std::string where = files.empty() ? "" : " in " + files;
   // Without anything kept, a run that was to go on was stopped while it learned its heads again.
-  const std::string on = folder && nodes && !result.conditions.empty() ? "; --resume continues"
-                         : begun                                       ? "; what was there stays"
-                                                                       : "";
+  const std::string on = folder && arguments.nodes && !result.conditions.empty()
+                             ? "; --resume continues"
+                         : begun ? "; what was there stays"
+                                 : "";
   if (result.outcome.complete && !files.empty() && !arguments.quiet) {
     std::cerr << "headlab: wrote " << files << "\n";
   }
   return ended(result.outcome, "kept " + kept_text(scenario, result) + where + on);
+}
+
+ExitCode start_run(const RunArguments& arguments) {
+  Session session = session_of(arguments);
+  if (arguments.scenario.empty()) {
+    throw InvalidInput("run: no scenario given - write headlab run SCENARIO.toml");
+  }
+  require_run_arguments(arguments);
+  if (arguments.shard) require_fits_shard(arguments);
+  const auto shared = std::make_shared<const Scenario>(
+      read_supervised(arguments.scenario, all_sets(arguments), session, arguments.quiet));
+  RunOptions options{.until = arguments.until, .references = references_of(arguments, *shared)};
+  if (arguments.checkpoint) options.checkpoint_seconds = arguments.checkpoint->seconds;
+  if (!arguments.quiet) say_claims(*shared, arguments.scenario);
+  if (arguments.shard) return run_shard(arguments, shared, session);
+  options.ranks = ranks_of_job();
+  if (options.ranks && !arguments.threads) session.threads = threads_of_this_rank();
+  if (options.ranks && !options.ranks->leads()) {
+    if (!arguments.dry_run) run(shared, session, {.ranks = options.ranks});
+    return ExitCode::done;
+  }
+  if (arguments.dry_run) return dry_run(arguments, *shared, session);
+  return simulate(arguments, shared, session, options);
+}
+
+}  // namespace
+
+void RunArguments::list(Options& options) {
+  list_scenario(options);
+  options.text("--out", "DIR", "Write results.nc and summary.json here", out);
+  list_json(options, "summary");
+  list_report(options);
+  options.flag("--resume", "Resume the run whose results are in --out; --replicates may be more",
+               resume);
+  list_overwrite(options);
+  options.time("--checkpoint", "Write the results so far to --out every TIME; the default is 1m",
+               checkpoint);
+  options.choice("--nodes", "WORD",
+                 "all, or none: --out keeps figures alone, for large sweeps; no --resume later",
+                 nodes, {{"all", true}, {"none", false}});
+  options.flag("--compare", "Compare the simulation with closed forms, with z", compare);
+  options.value("--until", "FIGURE=MCSE,...",
+                "Stop once standard errors are this small: mse=1%, output_correlation=0.005, "
+                "mse@#3=1% for condition #3; --replicates is then the most",
+                [this](const std::string& text) { until = parse_until(text); });
+  options.text("--against", "CONDITION",
+               "Subtract a condition from the others: #3, from 0, or a swept KEY=VALUE", against);
+  options.text("--difference", "KEY", "Subtract the condition with the first value of a swept key",
+               difference);
+  list_shard(options,
+             "Simulate one share of N alone, I from 1 to N, for headlab merge; auto: as Slurm or "
+             "MPI number it");
+  options.flag("--dry-run",
+               "Print the scenario with all defaults and what the run takes; write nothing",
+               dry_run);
+  list_simulation(options);
+}
+
+Command run_command() {
+  return make_command("run", "Simulate a scenario", start_run);
 }
 
 }  // namespace headlab::tools

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/commands/shards.h"
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <new>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -31,9 +28,10 @@
 #include "kernels/host.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/condition_indices.h"
 #include "tools/cli/figure_text.h"
-#include "tools/cli/output_folder.h"
+#include "tools/cli/results_folder.h"
 #include "tools/cli/standard_streams.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/table.h"
@@ -203,7 +201,7 @@ void require_fits_shard(const RunArguments& arguments) {
   };
   if (!arguments.out) throw InvalidInput("--shard: needs --out DIR, the folder of all shards");
   const std::string later = "write it for the merged results, with headlab run --resume";
-  if (arguments.until) {
+  if (!arguments.until.empty()) {
     reject_with_shard("--until", "one shard does not know the standard errors of all");
   }
   if (arguments.against) reject_with_shard("--against", later);
@@ -212,11 +210,11 @@ void require_fits_shard(const RunArguments& arguments) {
   if (arguments.report) reject_with_shard("--report", "write headlab report of the merged results");
   if (arguments.json) reject_with_shard("--json", "headlab merge writes summary.json");
   if (arguments.dry_run) reject_with_shard("--dry-run", "leave one of them out");
-  if (arguments.nodes != "all") reject_with_shard("--nodes none", "a shard is its nodes");
+  if (!arguments.nodes) reject_with_shard("--nodes none", "a shard is its nodes");
 }
 
-ExitCode command_run_shard(const RunArguments& arguments,
-                           const std::shared_ptr<const Scenario>& scenario, Session& session) {
+ExitCode run_shard(const RunArguments& arguments, const std::shared_ptr<const Scenario>& scenario,
+                   Session& session) {
   const ShardChoice choice = choose_shard(*arguments.shard, environment_variable);
   OutputFolder folder(*arguments.out);
   const std::string name = shard_file_name(choice.shard, choice.shards);
@@ -276,22 +274,10 @@ ExitCode command_run_shard(const RunArguments& arguments,
   RunOptions options{
       .begun = begun ? &*begun : nullptr, .share = &share, .setup = setup ? &*setup : nullptr};
   if (arguments.checkpoint) {
-    options.checkpoint_seconds = parse_duration("--checkpoint", *arguments.checkpoint);
+    options.checkpoint_seconds = arguments.checkpoint->seconds;
   }
   const RunResult result = supervise(session, arguments, show_run, [&](ProgressDisplay& display) {
-    options.checkpoint = [&](const RunResult& so_far) {
-      try {
-        write(so_far);
-        return;
-      } catch (const RunFailed& error) {
-        display.finish("");
-        std::cerr << "headlab: " << error.what();
-      } catch (const std::bad_alloc&) {
-        display.finish("");
-        std::cerr << "headlab: no memory to write the shard so far";
-      }
-      std::cerr << "; the run continues\n";
-    };
+    options.checkpoint = checkpoint_of(display, "shard", write);
     RunResult found = run(part, session, options);
     display.finish("");
     for (const std::string& note : found.notes) std::cerr << "headlab: " << note << "\n";
@@ -310,15 +296,31 @@ ExitCode command_run_shard(const RunArguments& arguments,
                                    " in " + path + "; --resume continues");
 }
 
-ExitCode command_merge(const MergeArguments& arguments) {
+namespace {
+
+struct MergeArguments : CommonArguments {
+  Texts folders;
+  bool allow_missing = false;
+
+  void list(Options& options) {
+    options.texts("DIR", "", "Folders with all shards of a scenario", folders);
+    list_out(options, "Write results.nc and summary.json here");
+    options.flag("--allow-missing",
+                 "Take what is there where shards are missing or not complete; no --resume later",
+                 allow_missing);
+    list_threads(options);
+    list_quiet(options);
+  }
+};
+
+ExitCode merge(const MergeArguments& arguments) {
   if (arguments.folders.empty()) {
     throw InvalidInput("merge: no folder given - write headlab merge DIR --out DIR2");
   }
   if (shard_paths(arguments.folders).empty()) reject_units(arguments.folders);
-  if (!arguments.run.out) throw InvalidInput("merge: needs --out DIR, the folder of the results");
-  Session session{.threads = parse_threads(arguments.run.threads, arguments.run.quiet),
-                  .control_means = control_means};
-  limit(session, arguments.run);
+  if (!arguments.out) throw InvalidInput("merge: needs --out DIR, the folder of the results");
+  Session session{.threads = threads_of(arguments), .control_means = control_means};
+  limit(session, arguments);
   MergedShards merged = merge_shards(arguments.folders, provenance(), arguments.allow_missing,
                                      {.stop = session.stop_hook()});
   const Scenario& scenario = *merged.scenario;
@@ -341,19 +343,18 @@ ExitCode command_merge(const MergeArguments& arguments) {
       setup.emplace(path, merged.study, bits_depend_on(merged.run.machine), "merge");
     }
   }
-  OutputFolder folder(*arguments.run.out);
+  OutputFolder folder(*arguments.out);
   const std::vector<std::string> results = {"results.nc", "summary.json"};
   folder.claim();
-  if (!arguments.run.overwrite) folder.require_none_of(results, overwrite_only);
-  const RunResult result =
-      supervise(session, arguments.run, show_run, [&](ProgressDisplay& display) {
-        RunResult found =
-            run(merged.scenario, session,
-                {.begun = &merged.run, .setup = setup ? &*setup : nullptr, .simulates = false});
-        found.missing_shards = merged.missing;
-        display.finish("");
-        return found;
-      });
+  if (!arguments.overwrite) folder.require_none_of(results, overwrite_only);
+  const RunResult result = supervise(session, arguments, show_run, [&](ProgressDisplay& display) {
+    RunResult found =
+        run(merged.scenario, session,
+            {.begun = &merged.run, .setup = setup ? &*setup : nullptr, .simulates = false});
+    found.missing_shards = merged.missing;
+    display.finish("");
+    return found;
+  });
   if (result.conditions.empty()) {
     return ended(result.outcome, "merged nothing");
   }
@@ -361,7 +362,7 @@ ExitCode command_merge(const MergeArguments& arguments) {
   write_merged(folder, scenario, result, indices);
   std::cout << shown(result_table(scenario, result, indices));
   finish_standard_output();
-  if (!arguments.run.quiet) {
+  if (!arguments.quiet) {
     std::cerr << "headlab: wrote " << folder.file("results.nc") << ", "
               << folder.file("summary.json") << "\n";
   }
@@ -371,7 +372,14 @@ ExitCode command_merge(const MergeArguments& arguments) {
   return ExitCode::unfinished;
 }
 
-ExitCode command_status(const std::string& folder) {
+struct StatusArguments {
+  std::string folder;
+
+  void list(Options& options) { options.text("DIR", "", "The folder of --out", folder); }
+};
+
+ExitCode status(const StatusArguments& arguments) {
+  const std::string& folder = arguments.folder;
   if (folder.empty()) throw InvalidInput("status: no folder given - write headlab status DIR");
   std::vector<ShardFile> files;
   std::vector<std::string> unreadable;
@@ -454,6 +462,16 @@ ExitCode command_status(const std::string& folder) {
   }
   if (!unreadable.empty()) throw InvalidInput("status: " + unreadable.front());
   return ExitCode::done;
+}
+
+}  // namespace
+
+Command merge_command() {
+  return make_command("merge", "Join the shards of headlab run --shard", merge);
+}
+
+Command status_command() {
+  return make_command("status", "Show the shards in a folder and the time they still take", status);
 }
 
 }  // namespace headlab::tools

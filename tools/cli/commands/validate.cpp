@@ -1,29 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/commands/validate.h"
-
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 #include <optional>
 #include <utility>
 
+#include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
 #include "engine/files/words.h"
-#include "tools/cli/characters.h"
+#include "tools/cli/calibration_table.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/kept_units.h"
-#include "tools/cli/output_folder.h"
-#include "tools/cli/standard_streams.h"
 #include "tools/cli/supervise.h"
 #include "tools/cli/verdict_table.h"
-#include "tools/report/page.h"
-#include "tools/report/read_sources.h"
-#include "tools/report/write_report.h"
 #include "validation/claims/claim_scenarios.h"
+#include "validation/verdicts/calibration_json.h"
+#include "validation/verdicts/calibration_studies.h"
 #include "validation/verdicts/verdicts_json.h"
 
 namespace headlab::tools {
 namespace {
+
+struct ValidateArguments : CommonArguments {
+  Texts claims;
+  bool full = false;
+  bool calibrate = false;
+
+  void list(Options& options) {
+    options.texts("CLAIM", "",
+                  "Claims to test, by name or as a scenario file that states them; all by default",
+                  claims);
+    Texts names;
+    for (const Claim& claim : headlab::claims()) names.push_back(claim.name);
+    options.offer(names);
+    options.choice("--level", "LEVEL", "quick (the default) or full: 100 times the replicates",
+                   full, {{"quick", false}, {"full", true}});
+    options.flag("--calibrate", "Measure how often verdicts are wrong", calibrate);
+    list_out(options, "Write verdicts.json and report.md here");
+    list_json(options, "verdicts");
+    list_report(options);
+    list_units(options);
+    list_simulation(options);
+  }
+};
 
 /// Certificates as scenario files of their own, so that each can be run again by one command.
 void name_counterexamples(Validation& validation, const std::string& backend,
@@ -68,11 +87,14 @@ std::vector<std::string> counterexamples_in(const std::string& folder) {
 
 /// What the verdicts depend on.
 std::vector<std::string> parts_of(const ValidateArguments& arguments, const Session& session) {
-  std::vector<std::string> parts = {arguments.level, arguments.run.seed.value_or(""),
-                                    arguments.run.replicates.value_or("")};
+  const auto text = [](const std::optional<std::uint64_t>& number) {
+    return number ? std::to_string(*number) : "";
+  };
+  Texts parts = {arguments.full ? "full" : "quick", text(arguments.seed),
+                 text(arguments.replicates)};
   for (const std::string& claim : arguments.claims) {
     parts.push_back(claim);
-    if (!arguments.run.out || !names_scenario(claim)) continue;
+    if (!arguments.out || !names_scenario(claim)) continue;
     for (std::string& sum :
          fingerprints_of(read_scenario(claim, {}, {.stop = session.stop_hook()}))) {
       parts.push_back(std::move(sum));
@@ -81,60 +103,106 @@ std::vector<std::string> parts_of(const ValidateArguments& arguments, const Sess
   return parts;
 }
 
-}  // namespace
+/// `headlab validate --calibrate`: measures how often verdicts are wrong.
+ExitCode calibrate_verdicts(const ValidateArguments& arguments) {
+  if (!arguments.claims.empty()) {
+    throw InvalidInput("--calibrate: takes no claim, its studies are fixed - leave out \"" +
+                       one_line(arguments.claims.front()) + "\"");
+  }
+  if (arguments.replicates) {
+    throw InvalidInput(
+        "--replicates: not with --calibrate, whose studies have their own - use --level");
+  }
+  if (arguments.report) {
+    throw InvalidInput("--report: is for verdicts, not with --calibrate - use --out");
+  }
+  Session session = session_of(arguments);
+  // It suits runs as small as these.
+  if (arguments.backend == "auto") session.backend = "cpu";
+  CalibrateOptions options{.full = arguments.full};
+  options.seed = arguments.seed.value_or(options.seed);
+  require_out(arguments.overwrite, arguments.out);
+  std::optional<OutputFolder> folder;
+  if (arguments.out) folder.emplace(*arguments.out);
+  if (folder && !arguments.overwrite && !continues_units(arguments)) {
+    folder->require_none_of({"calibration.json", "calibration.md"}, overwrite_only);
+  }
+  KeptUnits kept(arguments, folder ? &*folder : nullptr, "validate --calibrate",
+                 {arguments.full ? "full" : "quick", std::to_string(options.seed)}, session);
+  const auto ended = kept.ended_before(arguments, folder ? &*folder : nullptr,
+                                       {"calibration.json", "calibration.md"});
+  if (ended) return *ended;
+  require_documents(arguments);
 
-ExitCode command_validate(const ValidateArguments& arguments) {
-  Session session = session_of(arguments.run);
-  ValidateOptions options{.full = is_full(arguments.level)};
-  if (arguments.run.seed) options.seed = parse_seed(*arguments.run.seed);
-  if (arguments.run.replicates) options.replicates = parse_replicates(*arguments.run.replicates);
-  if (options.full && options.replicates) {
+  const Calibration calibration = supervise(session, arguments, show_count, [&](ProgressDisplay&) {
+    return calibrate(calibration_studies(session), session, options);
+  });
+
+  if (kept.is_shard()) return kept.end_shard(calibration.outcome);
+
+  const std::string rates = calibration_json(calibration, provenance());
+  std::vector<TextFile> files;
+  if (folder) {
+    files.emplace_back(folder->file("calibration.json"), rates);
+    files.emplace_back(folder->file("calibration.md"), calibration_report(calibration));
+  }
+  write_documents(arguments, rates, std::move(files));
+  kept.end(calibration.outcome, exit_code_of(calibration), true);
+  print_document(arguments, rates, [&] { return calibration_table(calibration); });
+  say_ending(calibration.outcome, "rates are of the runs that were done");
+  return exit_code_of(calibration);
+}
+
+ExitCode validate_claims(const ValidateArguments& arguments) {
+  if (arguments.calibrate) return calibrate_verdicts(arguments);
+  Session session = session_of(arguments);
+  if (arguments.full && arguments.replicates) {
     throw InvalidInput(
         "--replicates: not with --level full, which says how many - leave one of them out");
   }
   for (const std::string& name : arguments.claims) {
     if (!names_scenario(name)) find_claim(name);
   }
-  require_out(arguments.run.overwrite, arguments.run.out);
+  require_out(arguments.overwrite, arguments.out);
   std::optional<OutputFolder> folder;
-  if (arguments.run.out) folder.emplace(*arguments.run.out);
-  if (folder && !arguments.run.overwrite && !continues_units(arguments.run)) {
+  if (arguments.out) folder.emplace(*arguments.out);
+  if (folder && !arguments.overwrite && !continues_units(arguments)) {
     folder->require_none_of({"verdicts.json", "report.md"}, overwrite_only);
-    folder->require_none_of(counterexamples_in(*arguments.run.out), overwrite_only);
+    folder->require_none_of(counterexamples_in(*arguments.out), overwrite_only);
   }
-  const std::optional<std::string>& json = arguments.run.json;
-  if (json && *json != "-") require_writable("--json", *json);
-  const std::optional<std::string>& report = arguments.run.report;
-  if (report) require_report_writable("--report", *report);
+  require_documents(arguments);
 
-  KeptUnits kept(arguments.run, folder ? &*folder : nullptr, "validate",
-                 parts_of(arguments, session), session);
-
+  KeptUnits kept(arguments, folder ? &*folder : nullptr, "validate", parts_of(arguments, session),
+                 session);
   const auto ended =
-      kept.ended_before(arguments.run, folder ? &*folder : nullptr, {"verdicts.json", "report.md"});
+      kept.ended_before(arguments, folder ? &*folder : nullptr, {"verdicts.json", "report.md"});
   if (ended) return *ended;
-  Validation validation = supervise(session, arguments.run, show_count, [&](ProgressDisplay&) {
+  const ValidateOptions options{
+      .full = arguments.full, .seed = arguments.seed, .replicates = arguments.replicates};
+  Validation validation = supervise(session, arguments, show_count, [&](ProgressDisplay&) {
     return validate(arguments.claims, session, options);
   });
 
   if (kept.is_shard()) return kept.end_shard(validation.outcome);
 
   std::vector<TextFile> files;
-  if (folder) name_counterexamples(validation, arguments.run.backend, *folder, files);
+  if (folder) name_counterexamples(validation, arguments.backend, *folder, files);
   const std::string verdicts = verdicts_json(validation, provenance());
   if (folder) {
     files.emplace_back(folder->file("verdicts.json"), verdicts);
     files.emplace_back(folder->file("report.md"), verdict_report(validation));
   }
-  if (json && *json != "-") files.emplace_back(*json, verdicts);
-  if (report) files.emplace_back(*report, report_page({source_of_document(verdicts)}));
-  // Files first: they are there whatever reads the output.
-  write_files(files, arguments.run.quiet);
+  write_documents(arguments, verdicts, std::move(files));
   kept.end(validation.outcome, exit_code_of(validation));
-  std::cout << (json == "-" ? verdicts : shown(verdict_table(validation)));
-  finish_standard_output();
+  print_document(arguments, verdicts, [&] { return verdict_table(validation); });
   say_ending(validation.outcome, "verdicts not reached are unresolved");
   return exit_code_of(validation);
+}
+
+}  // namespace
+
+Command validate_command() {
+  return make_command("validate", "Test claims of the theory by simulation", validate_claims);
 }
 
 }  // namespace headlab::tools

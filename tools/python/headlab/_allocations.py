@@ -147,14 +147,11 @@ def allocate(
         return ",".join(str(one).removesuffix(".0") for one in many)
 
     arguments = _engine.AllocateArguments()
-    arguments.budget = text("budget", budget)
-    arguments.n = None if n is None else text("n", n)
     dims = list(dims)
-    arguments.dims = text("dims", dims) if dims else None
-    arguments.rule = text("rule", rule)
-    assign(arguments, source=source, growth=growth, map=map)
     assign(
-        arguments.run, out=None if out is None else path("out", out), overwrite=overwrite,
+        arguments, budget=text("budget", budget), n=None if n is None else text("n", n),
+        dims=text("dims", dims) if dims else None, bandwidth_rule=text("rule", rule), source=source,
+        growth=growth, map=map, out=None if out is None else path("out", out), overwrite=overwrite,
         replicates=whole(replicates), backend=backend, threads=whole(threads),
         max_time=duration("max_time", max_time),
     )  # fmt: skip

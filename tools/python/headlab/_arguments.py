@@ -7,7 +7,7 @@ import operator
 import os
 from typing import Any
 
-from ._errors import ScenarioError
+from ._errors import ScenarioError, translated
 
 
 def _shown(value: Any) -> str:
@@ -65,11 +65,10 @@ def whole(value: Any) -> str | None:
 
 
 def assign(target: Any, **given: Any) -> None:
-    """Sets attributes of an object of the engine, which checks their types."""
+    """Gives options of a command of the engine, which checks their types and values."""
     for name, value in given.items():
         try:
-            setattr(target, name, value)
-        except TypeError:
-            needed = type(getattr(target, name))
-            kind = {bool: "True or False", str: "a text"}.get(needed, "a text or None")
-            raise TypeError(f"{name}: {_shown(value)}, needs {kind}") from None
+            with translated():
+                target.set(name, value)
+        except TypeError as needed:
+            raise TypeError(f"{name}: {_shown(value)}, needs {needed}") from None

@@ -105,7 +105,7 @@ def from_safetensors(
         raise ScenarioError(f"layer: is {layer} (allowed: 0 to 4095)")
     arguments = engine.ImportHeadsArguments()
     assign(
-        arguments, checkpoint=path_text("checkpoint", checkpoint), architecture=text("arch", arch),
+        arguments, checkpoint=path_text("checkpoint", checkpoint), arch=text("arch", arch),
         config=None if config is None else path_text("config", config), heads=whole(heads),
         kv_heads=whole(kv_heads), threads=whole(threads),
     )  # fmt: skip

@@ -16,9 +16,9 @@
 #include "engine/files/netcdf_file.h"
 #include "engine/files/provenance.h"
 #include "kernels/parallel_for.h"
-#include "tools/cli/commands/allocate_by_theory.h"
-#include "tools/cli/commands/allocate_request.h"
+#include "tools/cli/commands/allocate.h"
 #include "tools/cli/figure_text.h"
+#include "tools/cli/growth_text.h"
 #include "tools/cli/output_folder.h"
 #include "tools/python/src/scenario_source.h"
 #include "tools/python/src/studies.h"
@@ -89,13 +89,13 @@ Found selections_of(const AllocateRequest& request, const Condition& base, bool 
 Found map_of(const AllocateRequest& request, const Scenario& scenario,
              const AllocateArguments& arguments, const Session& session) {
   std::optional<tools::OutputFolder> out;
-  if (arguments.run.out) out.emplace(*arguments.run.out);
-  if (out && !arguments.run.overwrite) {
+  if (arguments.out) out.emplace(*arguments.out);
+  if (out && !arguments.overwrite) {
     out->require_none_of({"map.nc", "map.json"}, tools::overwrite_only);
   }
   const std::vector<int> budgets(request.budgets.begin(), request.budgets.end());
   const RegimeMap map =
-      map_regimes(scenario, request.rules, budgets, request.sizes, session, request.options);
+      map_regimes(scenario, arguments.rules, budgets, request.sizes, session, request.options);
   if (map.cells.empty() && map.failure.empty()) {
     throw Unfinished("max_time reached: nothing was reached");
   }
@@ -119,10 +119,9 @@ Found map_of(const AllocateRequest& request, const Scenario& scenario,
 std::unique_ptr<Job> start_allocate(const ScenarioSource& source,
                                     const AllocateArguments& arguments) {
   AllocateRequest request = tools::allocate_request(arguments);
-  tools::require_out(arguments.run.overwrite, arguments.run.out);
+  tools::require_out(arguments.overwrite, arguments.out);
   return std::make_unique<Job>(
-      session_of(arguments.run.backend, arguments.run.threads, arguments.run.max_time),
-      [source, arguments, request](Job& job) mutable {
+      job_session(arguments), [source, arguments, request](Job& job) mutable {
         const Session& session = job.session();
         ReadHooks hooks = hooks_of(session);
         hooks.depth = false;
@@ -140,16 +139,7 @@ std::unique_ptr<Job> start_allocate(const ScenarioSource& source,
 }  // namespace
 
 void bind_allocations(nb::module_& module) {
-  nb::class_<AllocateArguments>(module, "AllocateArguments")
-      .def(nb::init<>())
-      .def_rw("budget", &AllocateArguments::budget, nb::arg().none())
-      .def_rw("dims", &AllocateArguments::dims, nb::arg().none())
-      .def_rw("n", &AllocateArguments::n, nb::arg().none())
-      .def_rw("rule", &AllocateArguments::rule)
-      .def_rw("growth", &AllocateArguments::growth)
-      .def_rw("map", &AllocateArguments::map)
-      .def_rw("source", &AllocateArguments::source)
-      .def_rw("run", &AllocateArguments::run);
+  bind_arguments<AllocateArguments>(module, "AllocateArguments");
   module.def("allocate", &start_allocate, nb::arg("source"), nb::arg("arguments"));
 }
 

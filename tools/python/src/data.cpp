@@ -27,12 +27,12 @@
 #include "engine/results/results_reader.h"
 #include "engine/scenario/plan_fingerprint.h"
 #include "tools/cli/condition_indices.h"
-#include "tools/cli/options.h"
 #include "tools/cli/replay_table.h"
 #include "tools/python/src/job.h"
 #include "tools/python/src/run.h"
 #include "tools/python/src/scenario_source.h"
 #include "tools/python/src/studies.h"
+#include "tools/python/src/study_job.h"
 #include "tools/python/src/values.h"
 
 namespace headlab::python {
@@ -101,7 +101,7 @@ struct PlannedDataset {
 
 std::unique_ptr<Job> start_dataset(const ScenarioSource& source, bool estimates, bool weights,
                                    const OptionalText& threads) {
-  Session session{.backend = "cpu", .threads = tools::parse_threads(threads, true)};
+  Session session{.backend = "cpu", .threads = threads_of(threads)};
   return std::make_unique<Job>(std::move(session), [=](Job& job) {
     const Session& own = job.session();
     const Scenario scenario = source.read({.stop = own.stop_hook(), .report = {}, .depth = false});
@@ -119,7 +119,7 @@ std::unique_ptr<Job> start_dataset(const ScenarioSource& source, bool estimates,
 std::unique_ptr<Job> start_draw(const std::shared_ptr<PlannedDataset>& planned,
                                 std::size_t condition, std::uint64_t first, std::uint64_t count,
                                 const OptionalText& threads) {
-  Session session{.backend = "cpu", .threads = tools::parse_threads(threads, true)};
+  Session session{.backend = "cpu", .threads = threads_of(threads)};
   if (condition >= planned->plans.size()) {
     throw InvalidInput("condition: is " + std::to_string(condition) + ", the scenario has " +
                        std::to_string(planned->plans.size()));
@@ -146,7 +146,7 @@ std::unique_ptr<Job> start_replay(const ScenarioSource& source, std::size_t cond
                                   const OptionalText& threads) {
   Session session{.backend = backend};
   *session.backend;  // made here, or refused
-  session.threads = tools::parse_threads(threads, true);
+  session.threads = threads_of(threads);
   return std::make_unique<Job>(std::move(session), [=](Job& job) {
     const Session& own = job.session();
     const auto scenario = std::make_shared<const Scenario>(

@@ -22,9 +22,9 @@
 #include "engine/scenario/law_reader.h"
 #include "kernels/cpu/worker.h"
 #include "kernels/parallel_for.h"
-#include "tools/cli/options.h"
 #include "tools/python/src/job.h"
 #include "tools/python/src/studies.h"
+#include "tools/python/src/study_job.h"
 #include "tools/python/src/values.h"
 
 namespace headlab::python {
@@ -113,7 +113,7 @@ nb::object estimate_heads(const Numbers<float, 2>& x, const Numbers<float, 1>& y
                               std::to_string(d) + " coordinates");
   }
   EstimateHeads call{.points = {numbers_of(x), numbers_of(y)},
-                     .threads = thread_count(tools::parse_threads(threads, true))};
+                     .threads = thread_count(threads_of(threads))};
   Plan& plan = call.plan;
   plan.estimator = Estimator::plain;
   plan.n = n;

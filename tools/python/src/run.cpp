@@ -22,6 +22,7 @@
 #include "tools/cli/condition_indices.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/table.h"
+#include "tools/python/src/study_job.h"
 #include "tools/python/src/values.h"
 #include "validation/theory/controls/control_means.h"
 
@@ -57,9 +58,9 @@ Job::MakeObject run_in_thread(Job& job, const ScenarioSource& source,
   RunOptions options;
   if (every) options.checkpoint_seconds = *every;
   if (arguments.checkpoint) {
-    options.checkpoint_seconds = tools::parse_duration("--checkpoint", *arguments.checkpoint);
+    options.checkpoint_seconds = arguments.checkpoint->seconds;
   }
-  if (arguments.until) options.until = parse_until(*arguments.until);
+  options.until = arguments.until;
   if (arguments.against) {
     options.references = references_against(scenario, *arguments.against);
   } else if (arguments.difference) {
@@ -88,7 +89,7 @@ Job::MakeObject run_in_thread(Job& job, const ScenarioSource& source,
   }
   const auto write = [&](const RunResult& result, const tools::RunReport& report) {
     const auto lock = use_netcdf();
-    tools::write_results_folder(*folder, scenario, result, report, arguments.nodes == "all");
+    tools::write_results_folder(*folder, scenario, result, report, arguments.nodes);
   };
   if (folder || every) {
     options.checkpoint = [&](const RunResult& so_far) {
@@ -167,12 +168,7 @@ std::string comparison_of(const RunOutcome& outcome) {
 
 std::unique_ptr<Job> start_run(ScenarioSource source, const tools::RunArguments& arguments,
                                std::optional<double> every) {
-  Session session{.backend = arguments.backend, .control_means = control_means};
-  tools::make_backend_of(session, arguments);
-  session.threads = tools::parse_threads(arguments.threads, true);
-  if (arguments.max_time) {
-    session.deadline = deadline_in(tools::parse_duration("--max-time", *arguments.max_time));
-  }
+  Session session = job_session(arguments);
   tools::require_out(arguments.overwrite, arguments.out);
   tools::require_run_arguments(arguments);
   for (const std::string& set : tools::all_sets(arguments)) source.sets.push_back(set);
@@ -183,24 +179,7 @@ std::unique_ptr<Job> start_run(ScenarioSource source, const tools::RunArguments&
 }
 
 void bind_run(nb::module_& module) {
-  nb::class_<tools::RunArguments>(module, "RunArguments")
-      .def(nb::init<>())
-      .def_rw("sets", &tools::RunArguments::sets)
-      .def_rw("out", &tools::RunArguments::out, nb::arg().none())
-      .def_rw("backend", &tools::RunArguments::backend)
-      .def_rw("simd", &tools::RunArguments::simd, nb::arg().none())
-      .def_rw("threads", &tools::RunArguments::threads, nb::arg().none())
-      .def_rw("seed", &tools::RunArguments::seed, nb::arg().none())
-      .def_rw("replicates", &tools::RunArguments::replicates, nb::arg().none())
-      .def_rw("max_time", &tools::RunArguments::max_time, nb::arg().none())
-      .def_rw("checkpoint", &tools::RunArguments::checkpoint, nb::arg().none())
-      .def_rw("nodes", &tools::RunArguments::nodes)
-      .def_rw("until", &tools::RunArguments::until, nb::arg().none())
-      .def_rw("against", &tools::RunArguments::against, nb::arg().none())
-      .def_rw("difference", &tools::RunArguments::difference, nb::arg().none())
-      .def_rw("compare", &tools::RunArguments::compare)
-      .def_rw("resume", &tools::RunArguments::resume)
-      .def_rw("overwrite", &tools::RunArguments::overwrite);
+  bind_arguments<tools::RunArguments>(module, "RunArguments");
 
   nb::class_<RunOutcome>(module, "RunOutcome")
       .def_prop_ro("complete", [](const RunOutcome& o) { return o.result.outcome.complete; })

@@ -32,9 +32,7 @@
 #include "engine/results/stored_figures.h"
 #include "engine/results/summary_json.h"
 #include "kernels/parallel_for.h"
-#include "tools/cli/commands/diff.h"
-#include "tools/cli/commands/hdi.h"
-#include "tools/cli/commands/import_heads.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/head_words.h"
 #include "tools/cli/options.h"
@@ -59,11 +57,10 @@ namespace {
 // Closed forms.
 
 TheorySource theory_source(const std::string& name) {
-  if (name == "auto") return TheorySource::automatic;
-  if (name == "exact") return TheorySource::exact;
-  if (name == "first_order") return TheorySource::first_order;
-  throw InvalidInput("--source: \"" + one_line(name) + "\" is unknown" +
-                     suggestion(name, {"auto", "exact", "first_order"}));
+  tools::known_word("--source", name, {"auto", "exact", "first_order"});
+  return name == "auto"    ? TheorySource::automatic
+         : name == "exact" ? TheorySource::exact
+                           : TheorySource::first_order;
 }
 
 /// Closed forms under the names of results.nc, with `_remainder` in place of `_mcse`. What some
@@ -105,7 +102,7 @@ void put_theory(const NetcdfGroup& root, const Scenario& scenario,
 std::unique_ptr<Job> start_theory(const ScenarioSource& source, const std::string& kind,
                                   const OptionalText& threads) {
   const TheorySource forms = theory_source(kind);
-  return std::make_unique<Job>(session_of("cpu", threads, {}), [source, forms](Job& job) {
+  return std::make_unique<Job>(cpu_session(threads), [source, forms](Job& job) {
     const Session& session = job.session();
     ReadHooks hooks = hooks_of(session);
     hooks.simulates = false;
@@ -134,15 +131,20 @@ std::unique_ptr<Job> start_validate(const std::vector<std::string>& claims,
                                     const OptionalText& seed, const OptionalText& replicates,
                                     const std::string& backend, const OptionalText& threads,
                                     const OptionalText& max_time) {
-  ValidateOptions options{.full = tools::is_full(level)};
-  if (seed) options.seed = tools::parse_seed(*seed);
-  if (replicates) options.replicates = tools::parse_replicates(*replicates);
+  const auto arguments = arguments_of({{"--seed", seed},
+                                       {"--replicates", replicates},
+                                       {"--backend", backend},
+                                       {"--threads", threads},
+                                       {"--max-time", max_time}});
+  const ValidateOptions options{
+      .full = tools::known_word("--level", level, {"quick", "full"}) == "full",
+      .seed = arguments.seed,
+      .replicates = arguments.replicates};
   if (options.full && options.replicates) {
     throw InvalidInput(
         "--replicates: not with --level full, which says how many - leave one of them out");
   }
-  return std::make_unique<Job>(session_of(backend, threads, max_time), [claims, scenario,
-                                                                        options](Job& job) {
+  return std::make_unique<Job>(job_session(arguments), [claims, scenario, options](Job& job) {
     const Validation validation = scenario ? validate_scenario(*scenario, job.session(), options)
                                            : validate(claims, job.session(), options);
     return document(verdicts_json(validation, provenance()), tools::verdict_table(validation),
@@ -214,19 +216,21 @@ const HeadLayer& layer_of(const Heads& heads, int number) {
 
 std::unique_ptr<Job> start_import(const tools::ImportHeadsArguments& arguments,
                                   std::optional<int> layer) {
-  return std::make_unique<Job>(session_of("cpu", arguments.threads, {}), [arguments,
-                                                                          layer](Job& job) {
-    const ModelCheckpoint readable(arguments.checkpoint);
-    const ModelConfig config = tools::model_config_of(arguments);
-    const HeadImport import{.architecture = config.architecture,
-                            .counts = config.counts,
-                            .layer = layer,
-                            .stop = job.session().stop_hook()};
-    auto heads = std::make_shared<Heads>();
-    heads->file = import_heads(arguments.checkpoint, import, thread_count(job.session().threads));
-    heads->name = arguments.checkpoint;
-    return Job::MakeObject([heads] { return nb::cast(std::shared_ptr<const Heads>(heads)); });
-  });
+  return std::make_unique<Job>(
+      Session{.backend = "cpu", .threads = arguments.threads.value_or(0)},
+      [arguments, layer](Job& job) {
+        const ModelCheckpoint readable(arguments.checkpoint);
+        const ModelConfig config = tools::model_config_of(arguments);
+        const HeadImport import{.architecture = config.architecture,
+                                .counts = config.counts,
+                                .layer = layer,
+                                .stop = job.session().stop_hook()};
+        auto heads = std::make_shared<Heads>();
+        heads->file =
+            import_heads(arguments.checkpoint, import, thread_count(job.session().threads));
+        heads->name = arguments.checkpoint;
+        return Job::MakeObject([heads] { return nb::cast(std::shared_ptr<const Heads>(heads)); });
+      });
 }
 
 std::shared_ptr<const Heads> read_heads(const std::string& path) {
@@ -240,7 +244,7 @@ std::shared_ptr<const Heads> read_heads(const std::string& path) {
 
 std::unique_ptr<Job> start_hdi(const std::shared_ptr<const Heads>& heads, int kv_heads,
                                std::uint64_t seed, std::size_t top, const OptionalText& threads) {
-  return std::make_unique<Job>(session_of("cpu", threads, {}), [=](Job& job) {
+  return std::make_unique<Job>(cpu_session(threads), [=](Job& job) {
     HeadFile file = heads->file;
     if (kv_heads > 0) {
       if (file.heads() % kv_heads != 0) {
@@ -324,14 +328,7 @@ void bind_studies(nb::module_& module) {
         tools::require_writable("--out", path);
         write_head_file(path, heads.file);
       });
-  nb::class_<tools::ImportHeadsArguments>(module, "ImportHeadsArguments")
-      .def(nb::init<>())
-      .def_rw("checkpoint", &tools::ImportHeadsArguments::checkpoint)
-      .def_rw("architecture", &tools::ImportHeadsArguments::architecture)
-      .def_rw("config", &tools::ImportHeadsArguments::config, nb::arg().none())
-      .def_rw("heads", &tools::ImportHeadsArguments::heads, nb::arg().none())
-      .def_rw("kv_heads", &tools::ImportHeadsArguments::kv_heads, nb::arg().none())
-      .def_rw("threads", &tools::ImportHeadsArguments::threads, nb::arg().none());
+  bind_arguments<tools::ImportHeadsArguments>(module, "ImportHeadsArguments");
   module.def("import_heads", &start_import, nb::arg("arguments"), nb::arg("layer").none());
   module.def("heads_of_array", &heads_of_array, nb::arg("array"));
   module.def("read_heads", &read_heads, nb::arg("path"));

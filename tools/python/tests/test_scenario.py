@@ -130,7 +130,7 @@ def test_other_arguments_are_rejected(small: dict[str, Any], tmp_path: Path) -> 
         with pytest.raises(hl.ScenarioError, match="is of type"):
             hl.run(wrong)  # type: ignore[arg-type]
     for arguments, words in (
-        ({"backend": "gpu"}, "no such backend"),
+        ({"backend": "gpu"}, '^backend: "gpu" is unknown .* did you mean "cuda"'),
         ({"replicates": "many"}, 'replicates: "many" does not fit'),
         ({"seed": -1}, 'seed: "-1" does not fit'),
         ({"threads": 0}, "threads"),

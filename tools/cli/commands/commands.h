@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file The commands of the program: each lists its options and runs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/files/model_config.h"
+#include "engine/results/stored_figures.h"
+#include "engine/scenario/scenario.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/options.h"
+#include "tools/cli/output_folder.h"
+#include "validation/difference/results_difference.h"
+#include "validation/diversity/head_diversity.h"
+
+namespace headlab::tools {
+
+/// A command with its options. What it does returns the exit code; it throws InvalidInput for what
+/// it rejects, and RunFailed.
+struct Command {
+  std::string name;
+  std::string summary;
+  Options options = {};
+  std::function<ExitCode()> run;  ///< once the options are read
+};
+
+template <class Arguments>
+Command make_command(const char* name, const char* summary, ExitCode (*run)(const Arguments&)) {
+  const auto arguments = std::make_shared<Arguments>();
+  Command command{.name = name, .summary = summary, .run = [=] { return run(*arguments); }};
+  arguments->list(command.options);
+  return command;
+}
+
+Command run_command();
+Command theory_command();
+Command validate_command();
+Command allocate_command();
+Command dataset_command();
+Command replay_command();
+Command diff_command();
+Command report_command();
+Command merge_command();
+Command status_command();
+Command hdi_command();
+Command import_heads_command();
+Command compress_command();
+Command init_command();
+Command list_command();
+Command doctor_command();
+/// Prints what a shell needs to complete `commands`, of which the last, itself, is not named.
+Command completion_command(const std::vector<Command>& commands);
+
+/// `headlab run --dry-run`: prints the scenario as it was understood, a text that runs, under
+/// comments that say what the run takes.
+ExitCode dry_run(const RunArguments& arguments, const Scenario& scenario, const Session& session);
+
+/// Throws InvalidInput where an option of `headlab run` has no meaning for a shard.
+void require_fits_shard(const RunArguments& arguments);
+
+/// `headlab run --shard`: simulates the share of one shard and writes its file.
+ExitCode run_shard(const RunArguments& arguments, const std::shared_ptr<const Scenario>& scenario,
+                   Session& session);
+
+/// The arguments of `headlab import-heads`.
+struct ImportHeadsArguments : CommonArguments {
+  std::string checkpoint;
+  const Architecture* architecture = nullptr;  ///< null: by model_type of config.json
+  std::optional<int> layer;
+  std::optional<std::string> config;
+  std::optional<int> heads, kv_heads;
+
+  void list(Options& options);
+};
+
+/// The family and its counts: from --config or the config.json next to the checkpoint, or from
+/// --arch and --heads. Throws InvalidInput.
+ModelConfig model_config_of(const ImportHeadsArguments& arguments);
+
+/// The diversity of every layer for a person; `file` is the name that heads it.
+std::string diversity_text(const HeadDiversity& diversity, const std::string& file);
+
+/// Two results side by side, for a person; and the document of --json.
+std::string difference_text(const ResultsDifference& difference, const StoredResults& a,
+                            const StoredResults& b);
+std::string difference_json(const ResultsDifference& difference, const StoredResults& a,
+                            const StoredResults& b);
+
+/// What `headlab list` can be asked for.
+const Texts& list_words();
+
+/// "--layer L|all"; nothing for all.
+void list_layer(Options& options, std::optional<int>& layer);
+
+/// Throws InvalidInput where a file of --json or --report cannot be written, or is one of `inputs`.
+void require_documents(const CommonArguments& arguments, const Texts& inputs = {});
+
+/// The files of --json and --report, with the document `json`, behind `files`; both are written,
+/// with words on standard error unless --quiet.
+void write_documents(const CommonArguments& arguments, const std::string& json,
+                     std::vector<TextFile> files = {});
+
+/// Prints `json` where --json is -, and `table` otherwise.
+void print_document(const CommonArguments& arguments, const std::string& json,
+                    const std::function<std::string()>& table);
+
+}  // namespace headlab::tools

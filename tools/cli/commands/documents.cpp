@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <iostream>
+
+#include "tools/cli/characters.h"
+#include "tools/cli/commands/commands.h"
+#include "tools/cli/standard_streams.h"
+#include "tools/report/page.h"
+#include "tools/report/read_sources.h"
+#include "tools/report/write_report.h"
+
+namespace headlab::tools {
+
+void require_documents(const CommonArguments& arguments, const Texts& inputs) {
+  if (arguments.json && arguments.json != "-") require_json_writable(*arguments.json, inputs);
+  if (arguments.report) require_report_writable("--report", *arguments.report, inputs);
+}
+
+void write_documents(const CommonArguments& arguments, const std::string& json,
+                     std::vector<TextFile> files) {
+  if (arguments.json && arguments.json != "-") files.emplace_back(*arguments.json, json);
+  if (arguments.report) {
+    files.emplace_back(*arguments.report, report_page({source_of_document(json)}));
+  }
+  write_files(files, arguments.quiet);
+}
+
+void print_document(const CommonArguments& arguments, const std::string& json,
+                    const std::function<std::string()>& table) {
+  std::cout << (arguments.json == "-" ? json : shown(table()));
+  finish_standard_output();
+}
+
+}  // namespace headlab::tools
