@@ -4,12 +4,21 @@
 
 #include <cstddef>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "engine/moments/jackknife.h"
 #include "tools/cli/text_width.h"
 
 namespace headlab::tools {
+
+/// What `cell` makes of each of the rows.
+template <class Rows, class Cell>
+auto cells_of(const Rows& rows, const Cell& cell) {
+  std::vector<std::decay_t<decltype(cell(*rows.begin()))>> cells;
+  for (const auto& row : rows) cells.push_back(cell(row));
+  return cells;
+}
 
 /// What stands left of a table.
 inline constexpr const char* table_margin = "  ";

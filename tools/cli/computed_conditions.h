@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Closed forms of every condition of a scenario, as the table and the writers take them.
+/// \file What tables and writers take beside the figures of a condition: indices, closed forms.
 #pragma once
 
 #include <functional>
 #include <vector>
 
 #include "engine/results/computed.h"
+#include "engine/results/index_value.h"
 #include "engine/run/run.h"
 #include "validation/theory/theory.h"
 
 namespace headlab::tools {
+
+/// All diversity indices of a condition, those of its subspaces and those it simulated: chordal,
+/// spectral, overlap, qk, and those that follow from the error: output, weights.
+template <class Number>
+IndicesOf<Number> condition_indices(const Condition& condition, const Preparation& found,
+                                    const Plan& plan, const ErrorTerms<Number>& terms);
+
+/// Those of every condition of a run.
+std::vector<ConditionIndices> condition_indices(const RunResult& result);
 
 /// Closed forms of the heads of every condition. Throws InvalidInput for the first condition that
 /// has none, naming it where there are several, and Stopped before one where `stop` is true.

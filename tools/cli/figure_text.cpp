@@ -10,7 +10,7 @@
 namespace headlab::tools {
 namespace {
 
-constexpr const char* none = "–";
+constexpr const char* dash = "–";
 constexpr std::string_view plus_minus = "±";
 constexpr int max_decimals = 8;
 
@@ -34,17 +34,17 @@ std::string pair_text(double value, double error, int decimals) {
 }  // namespace
 
 std::string short_number(double number, int digits) {
-  return std::isnan(number) ? none : print("%.*g", digits, number);
+  return std::isnan(number) ? dash : print("%.*g", digits, number);
 }
 
 std::string fixed_number(double number, int decimals) {
-  return std::isnan(number) ? none : print("%.*f", decimals, number);
+  return std::isnan(number) ? dash : print("%.*f", decimals, number);
 }
 
 std::string figure_text(const Estimate& figure) {
   const double value = figure.value, mcse = figure.mcse;
-  if (std::isnan(value)) return none;
-  if (std::isnan(mcse)) return short_number(value) + " ± " + none;
+  if (std::isnan(value)) return dash;
+  if (std::isnan(mcse)) return short_number(value) + " ± " + dash;
   if (mcse == 0) return print("%.6g", value) + " ± 0";
   // A standard error that is rounding alone says nothing about digits.
   if (mcse < 1e-9 * std::abs(value) || !std::isfinite(mcse) || !std::isfinite(value)) {
@@ -67,8 +67,8 @@ std::string compact_figure_text(const Estimate& figure, int exponent) {
   const double rest = std::pow(10.0, -exponent - (-exponent / 2));
   const double value = figure.value * scale * rest;
   const double mcse = figure.mcse * scale * rest;
-  if (std::isnan(value)) return none;
-  if (std::isnan(mcse)) return short_number(value) + "(" + none + ")";
+  if (std::isnan(value)) return dash;
+  if (std::isnan(mcse)) return short_number(value) + "(" + dash + ")";
   if (mcse == 0) return print("%.6g", value) + "(0)";
   if (mcse < 1e-9 * std::abs(value) || !std::isfinite(mcse) || !std::isfinite(value)) {
     return print("%.10g", value) + "(" + print("%.1e", mcse) + ")";
@@ -91,7 +91,7 @@ std::string scientific_figure_text(const Estimate& figure) {
 
 std::string computed_text(const Remainder& figure) {
   const auto [value, remainder] = figure;
-  if (std::isnan(value)) return none;
+  if (std::isnan(value)) return dash;
   const std::string text = print("%.6g", value);
   // Below the rounding of the value a remainder is none.
   const bool shown = std::abs(remainder) > 1e-13 * std::abs(value);
@@ -103,7 +103,7 @@ std::string z_text(double z) {
 }
 
 std::string duration_text(double seconds) {
-  if (std::isnan(seconds)) return none;
+  if (std::isnan(seconds)) return dash;
   if (seconds < 9.95) return print("%.1f s", std::max(seconds, 0.0));
   const double whole = std::round(std::min(seconds, 3.6e9));
   if (whole < 60) return print("%.0f s", whole);
@@ -151,6 +151,21 @@ void align_figures(std::vector<std::string>& cells) {
                       left(part.error, error));
   }
   cells = std::move(aligned);
+}
+
+std::string counted(std::uint64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string and_listed(const std::vector<std::string>& words) {
+  if (std::ranges::all_of(words, [&](const std::string& word) { return word == words[0]; })) {
+    return words.empty() ? "" : words[0];
+  }
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 < words.size() ? ", " : " and ") + words[i];
+  }
+  return text;
 }
 
 std::string bar(double share, std::size_t width) {

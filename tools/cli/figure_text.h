@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,12 @@ void align_figures(std::vector<std::string>& cells);
 std::string right(std::string_view text, std::size_t width);
 /// `text` with spaces after it up to `width` columns.
 std::string left(std::string_view text, std::size_t width);
+
+/// "1 shard", "3 shards".
+std::string counted(std::uint64_t count, const std::string& noun);
+
+/// "a", "a and b", "a, b and c"; a word that is repeated throughout, once.
+std::string and_listed(const std::vector<std::string>& words);
 
 /// A bar for a share in [0, 1] of `width` columns, to an eighth of one; clamped outside.
 std::string bar(double share, std::size_t width);

@@ -20,8 +20,8 @@
 namespace headlab::tools {
 namespace {
 
-void require_unit_options(const CommonArguments& run, bool has_folder) {
-  if (!has_folder) {
+void require_unit_options(const CommonArguments& run) {
+  if (!run.out) {
     for (const auto& [given, option] :
          {std::pair(run.shard.has_value(), "--shard"), std::pair(run.resume, "--resume"),
           std::pair(run.checkpoint.has_value(), "--checkpoint")}) {
@@ -51,11 +51,15 @@ std::string sum_of(const std::vector<std::string>& parts) {
 
 }  // namespace
 
-KeptUnits::KeptUnits(const CommonArguments& run, OutputFolder* folder, const std::string& command,
-                     const std::vector<std::string>& parts, Session& session)
+KeptUnits::KeptUnits(const CommonArguments& run, const std::string& command, const Texts& results,
+                     const Texts& parts, Session& session)
     : quiet_(run.quiet) {
-  require_unit_options(run, folder != nullptr);
-  if (!folder) return;
+  if (run.out) folder_.emplace(*run.out);
+  // What --resume continues may replace earlier results.
+  const bool continues = run.resume && run.out && !units_files_in(*run.out).empty();
+  if (folder_ && !run.overwrite && !continues) folder_->require_none_of(results, overwrite_only);
+  require_unit_options(run);
+  if (!folder_) return;
   const Machine machine = session.machine();
   std::vector<std::string> all = parts;
   all.insert(all.end(), {command, machine.backend, machine.simd,
@@ -77,15 +81,15 @@ KeptUnits::KeptUnits(const CommonArguments& run, OutputFolder* folder, const std
     if (!quiet_) std::cerr << "headlab: " << shard_ << " (" << choice.chosen_by << ")\n";
   }
   const std::string name = units_file_name(plan.shard, plan.shards);
-  folder->claim(".headlab-lock-" + name, "another task is writing " + name, run.resume);
+  folder_->claim(".headlab-lock-" + name, "another task is writing " + name, run.resume);
   const std::vector<std::string> there =
       run.shard ? std::vector<std::string>{name} : units_files_in(*run.out);
-  if (!run.resume && !run.overwrite) folder->require_none_of(there, resume_or_overwrite);
+  if (!run.resume && !run.overwrite) folder_->require_none_of(there, resume_or_overwrite);
   units_ = std::make_unique<Units>(std::move(plan));
   session.units = units_.get();
   if (run.overwrite) {
     std::error_code none;
-    for (const std::string& file : there) std::filesystem::remove(folder->file(file), none);
+    for (const std::string& file : there) std::filesystem::remove(folder_->file(file), none);
   }
   if (run.resume && !quiet_) {
     std::cerr << "headlab: found " << units_->found() << " results of parts in "
@@ -105,15 +109,14 @@ ExitCode KeptUnits::end_shard(const Outcome& outcome) {
 }
 
 std::optional<ExitCode> KeptUnits::ended_before(const CommonArguments& run,
-                                                const OutputFolder* folder,
-                                                const std::vector<std::string>& files) const {
+                                                const Texts& files) const {
   if (!units_ || !units_->exit_code() || is_shard() || run.json || run.report) return {};
   std::error_code none;
   for (const std::string& file : files) {
-    if (!std::filesystem::exists(folder->file(file), none)) return {};
+    if (!std::filesystem::exists(folder_->file(file), none)) return {};
   }
   if (!quiet_) {
-    std::cerr << "headlab: complete already: " << one_line(folder->file(files.front())) << "\n";
+    std::cerr << "headlab: complete already: " << one_line(folder_->file(files.front())) << "\n";
   }
   return static_cast<ExitCode>(*units_->exit_code());
 }
@@ -130,10 +133,6 @@ void KeptUnits::end(const Outcome& outcome, std::optional<ExitCode> code, bool w
   }
   std::error_code none;
   std::filesystem::remove(units_->path(), none);
-}
-
-bool continues_units(const CommonArguments& run) {
-  return run.resume && run.out && !units_files_in(*run.out).empty();
 }
 
 std::vector<std::string> fingerprints_of(const Scenario& scenario) {

@@ -19,12 +19,17 @@ namespace headlab::tools {
 /// What a command keeps of its parts in the folder of --out.
 class KeptUnits {
  public:
-  /// Reads what is kept, and has the session use it. Without `folder` nothing is kept. Throws
-  /// InvalidInput where options contradict one another, or what is there is of another study.
+  /// Makes the folder, reads what is kept there, and has the session use it. Without --out nothing
+  /// is kept. Throws InvalidInput where options contradict one another, what is there is of another
+  /// study, or results would be replaced.
   /// \param command  "validate --calibrate"
+  /// \param results  files of earlier results
   /// \param parts    all that the results depend on, besides program and machine
-  KeptUnits(const CommonArguments& run, OutputFolder* folder, const std::string& command,
-            const std::vector<std::string>& parts, Session& session);
+  KeptUnits(const CommonArguments& run, const std::string& command, const Texts& results,
+            const Texts& parts, Session& session);
+
+  /// That of --out; null without one.
+  const OutputFolder* folder() const { return folder_ ? &*folder_ : nullptr; }
 
   /// True where nothing but the file of a shard is to be written.
   bool is_shard() const { return units_ && units_->is_shard(); }
@@ -32,8 +37,7 @@ class KeptUnits {
   ExitCode end_shard(const Outcome& outcome);
   /// The exit code of this command where it has written its results here before, `files`, and
   /// nothing else is asked for; it says so.
-  std::optional<ExitCode> ended_before(const CommonArguments& run, const OutputFolder* folder,
-                                       const std::vector<std::string>& files) const;
+  std::optional<ExitCode> ended_before(const CommonArguments& run, const Texts& files) const;
   /// After the results of all parts were written, or where not all of them are there. With `code`,
   /// that of the command, --resume finds that all is done. With `wrote_results` it may continue
   /// where no part is there.
@@ -42,12 +46,9 @@ class KeptUnits {
  private:
   bool quiet_;
   std::string shard_;  ///< "shard 3 of 8"
+  std::optional<OutputFolder> folder_;
   std::unique_ptr<Units> units_;
 };
-
-/// True where --resume continues what is kept in the folder of --out: earlier results there may
-/// then be replaced.
-bool continues_units(const CommonArguments& run);
 
 /// The content of a scenario and the numbers behind its laws, for the parts of KeptUnits.
 std::vector<std::string> fingerprints_of(const Scenario& scenario);

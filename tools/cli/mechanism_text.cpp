@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/mechanism_text.h"
-
 #include <algorithm>
 #include <string_view>
 #include <vector>
 
 #include "engine/files/document.h"
 #include "engine/scenario/mechanism/mechanism.h"
+#include "tools/cli/table.h"
 
 namespace headlab::tools {
 namespace {

@@ -60,16 +60,6 @@ void Options::value(const char* name, const char* type, const std::string& help,
   offer(std::move(words));
 }
 
-void Options::text(const char* name, const char* type, const std::string& help, std::string& to) {
-  value(name, type, help, [&to](const std::string& text) { to = text; });
-  all.back().has_default = true;
-}
-
-void Options::text(const char* name, const char* type, const std::string& help,
-                   std::optional<std::string>& to) {
-  value(name, type, help, [&to](const std::string& text) { to = text; });
-}
-
 void Options::texts(const char* name, const char* type, const std::string& help, Texts& to) {
   all.push_back({name, type, help, [&to](const Texts& given) { to = given; }});
   all.back().many = true;
@@ -81,86 +71,46 @@ void Options::time(const char* name, const std::string& help, std::optional<Dura
   });
 }
 
-void Options::word(const char* name, const char* type, const std::string& help, std::string& to,
-                   const Texts& words) {
-  value(
-      name, type, help, [=, &to](const std::string& text) { to = known_word(name, text, words); },
-      words);
-  all.back().has_default = true;
-}
-
-void CommonArguments::list_scenario(Options& options) {
+Options CommonArguments::all() {
+  Options options;
   options.text("SCENARIO.toml", "", "The scenario file, or - for standard input", scenario);
-  list_sets(options);
-}
-
-void CommonArguments::list_sets(Options& options) {
   options.texts("--set", "KEY=VALUE", "Change a parameter of the scenario; may be repeated", sets);
-}
-
-void CommonArguments::list_out(Options& options, const std::string& help, const char* type) {
-  options.text("--out", type, help, out);
-  list_overwrite(options);
-}
-
-void CommonArguments::list_overwrite(Options& options) {
+  options.text("--out", "DIR", "Write results.nc and summary.json here", out);
   options.flag("--overwrite", "Replace earlier results in --out", overwrite);
-}
-
-void CommonArguments::list_json(Options& options, const std::string& what) {
-  options.text("--json", "FILE|-", "Write the " + what + " to a file, or - for standard output",
-               json);
-}
-
-void CommonArguments::list_report(Options& options) {
+  options.text("--json", "FILE|-", "Write the figures to a file, or - for standard output", json);
   options.text("--report", "FILE",
                "Write the results as one HTML file with pictures, which needs no network", report);
-}
-
-void CommonArguments::list_threads(Options& options) {
-  options.number("--threads", "N", "Threads to use; the default is all", threads, 1, max_threads);
-}
-
-void CommonArguments::list_seed(Options& options, const std::string& help) {
-  options.number("--seed", "S", help, seed, 0, max_seed);
-}
-
-void CommonArguments::list_replicates(Options& options, const std::string& help) {
-  options.number("--replicates", "R", help, replicates, 1, max_replicates);
-}
-
-void CommonArguments::list_quiet(Options& options) {
-  options.flag("--quiet", "No progress on standard error", quiet);
-}
-
-void CommonArguments::list_shard(Options& options, const std::string& help) {
-  options.text("--shard", "I/N|auto[/N]", help, shard);
-}
-
-void CommonArguments::list_units(Options& options) {
-  list_shard(options,
-             "Compute one share of N alone, I from 1 to N, into --out; the command without it, "
-             "and with --resume, reads all shards; auto: as Slurm or MPI number it");
+  options.text("--shard", "I/N|auto[/N]",
+               "Compute one share of N alone, I from 1 to N, into --out; the command without it, "
+               "and with --resume, reads all shards; auto: as Slurm or MPI number it",
+               shard);
   options.flag("--resume", "Use what is kept in --out, of this command or its shards", resume);
   options.time("--checkpoint", "Keep what is done in --out every TIME; the default is 1m",
                checkpoint);
-}
-
-void CommonArguments::list_simulation(Options& options, const std::string& of_replicates) {
   options.word("--backend", "NAME", "auto (the default), reference, cpu or cuda", backend,
                {"auto", "reference", "cpu", "cuda"});
-  const Texts targets = {"avx2", "avx512", "portable"};
-  options.value(
-      "--simd", "TARGET",
-      "avx512, avx2 or portable, of the backend cpu; the default is the fastest. Results differ in "
-      "their last bits",
-      [this, targets](const std::string& text) { simd = known_word("--simd", text, targets); },
-      targets);
-  list_threads(options);
-  list_seed(options, "Seed of the simulation, instead of the scenario's");
-  list_replicates(options, of_replicates);
+  options.word("--simd", "TARGET",
+               "avx512, avx2 or portable, of the backend cpu; the default is the fastest. Results "
+               "differ in their last bits",
+               simd, {"avx2", "avx512", "portable"});
+  options.number("--threads", "N", "Threads to use; the default is all", threads, 1, max_threads);
+  options.number("--seed", "S", "Seed of the simulation, instead of the scenario's", seed, 0,
+                 max_seed);
+  options.number("--replicates", "R", "Training sets, instead of the scenario's", replicates, 1,
+                 max_replicates);
   options.time("--max-time", "Stop after this time: 45s, 30m, 2h or seconds", max_time);
-  list_quiet(options);
+  options.flag("--quiet", "No progress on standard error", quiet);
+  return options;
+}
+
+void CommonArguments::take(Options& options, std::initializer_list<Taken> some) {
+  const Options known = all();
+  for (const Taken& one : some) {
+    Option option = *std::ranges::find(known.all, one.name, &Option::name);
+    if (*one.help != '\0') option.help = one.help;
+    if (*one.type != '\0') option.type = one.type;
+    options.all.push_back(std::move(option));
+  }
 }
 
 double parse_duration(const std::string& option, const std::string& text) {

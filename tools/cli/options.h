@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -42,9 +43,9 @@ struct Duration {
 class Options {
  public:
   void flag(const char* name, const std::string& help, bool& to);
-  void text(const char* name, const char* type, const std::string& help, std::string& to);
-  void text(const char* name, const char* type, const std::string& help,
-            std::optional<std::string>& to);
+  /// \param to  a std::string, or an optional one
+  template <class Text>
+  void text(const char* name, const char* type, const std::string& help, Text& to);
   void texts(const char* name, const char* type, const std::string& help, Texts& to);
   void time(const char* name, const std::string& help, std::optional<Duration>& to);
   /// Whatever `read` makes of the text.
@@ -59,7 +60,8 @@ class Options {
   void choice(const char* name, const char* type, const std::string& help, T& to,
               const std::vector<std::pair<std::string, std::type_identity_t<T>>>& choices);
   /// One of some words.
-  void word(const char* name, const char* type, const std::string& help, std::string& to,
+  template <class Text>
+  void word(const char* name, const char* type, const std::string& help, Text& to,
             const Texts& words);
   /// What a shell may offer for the option listed last.
   void offer(Texts words) { all.back().words = std::move(words); }
@@ -81,23 +83,25 @@ struct CommonArguments {
   bool resume = false;
   bool overwrite = false;
 
-  void list_scenario(Options& options);
-  void list_sets(Options& options);
-  void list_out(Options& options, const std::string& help, const char* type = "DIR");
-  void list_overwrite(Options& options);
-  void list_json(Options& options, const std::string& what);
-  void list_report(Options& options);
-  void list_threads(Options& options);
-  void list_seed(Options& options, const std::string& help);
-  void list_replicates(Options& options, const std::string& help);
-  void list_quiet(Options& options);
-  void list_shard(Options& options, const std::string& help);
-  /// What a command of independent parts takes.
-  void list_units(Options& options);
-  /// What everything that simulates takes.
-  void list_simulation(Options& options,
-                       const std::string& replicates = "Training sets, instead of the scenario's");
+  /// An option by its name, with other help or another type where they are given.
+  struct Taken {
+    constexpr Taken(const char* of, const char* other_help = "", const char* other_type = "")
+        : name(of), help(other_help), type(other_type) {}
+    const char *name, *help, *type;
+  };
+  /// Lists some of these options.
+  void take(Options& options, std::initializer_list<Taken> some);
+
+ private:
+  Options all();
 };
+
+/// What everything that simulates takes.
+inline constexpr std::initializer_list<CommonArguments::Taken> simulation = {
+    "--backend", "--simd", "--threads", "--seed", "--replicates", "--max-time", "--quiet"};
+/// What a command of independent parts takes.
+inline constexpr std::initializer_list<CommonArguments::Taken> units = {"--shard", "--resume",
+                                                                        "--checkpoint"};
 
 /// The arguments of `headlab run`.
 struct RunArguments : CommonArguments {
@@ -148,6 +152,20 @@ void make_backend_of(const Session& session, const CommonArguments& arguments);
 
 /// Backend, threads, time limit and signals; throws InvalidInput for a backend that is not there.
 Session session_of(const CommonArguments& arguments);
+
+template <class Text>
+void Options::text(const char* name, const char* type, const std::string& help, Text& to) {
+  value(name, type, help, [&to](const std::string& text) { to = text; });
+  all.back().has_default = std::is_same_v<Text, std::string>;
+}
+
+template <class Text>
+void Options::word(const char* name, const char* type, const std::string& help, Text& to,
+                   const Texts& words) {
+  text(name, type, help, to);
+  all.back().read = [=, &to](const Texts& given) { to = known_word(name, given.front(), words); };
+  offer(words);
+}
 
 template <class Number>
 void Options::number(const char* name, const char* type, const std::string& help, Number& to,

@@ -19,6 +19,11 @@ void hold_standard_streams() {
   }
 }
 
+void print(std::string_view text) {
+  std::cout << text;
+  finish_standard_output();
+}
+
 void finish_standard_output() {
   if (!std::cout.flush()) throw RunFailed("standard output: cannot be written");
 }

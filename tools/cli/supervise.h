@@ -2,7 +2,6 @@
 /// \file How a long command runs and ends: signals, time limit, progress, exit code.
 #pragma once
 
-#include <iostream>
 #include <string>
 #include <vector>
 
@@ -12,7 +11,6 @@
 #include "tools/cli/figure_text.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
-#include "tools/cli/scenario_argument.h"
 #include "tools/cli/stop_signal.h"
 
 namespace headlab::tools {
@@ -40,33 +38,16 @@ auto supervise(Session& session, const CommonArguments& arguments, const Show& s
   return result;
 }
 
-/// Reads a scenario while signals and --max-time may stop it, with progress on standard error;
-/// throws Stopped, and InvalidInput as read_scenario().
-inline Scenario read_supervised(const std::string& file, const std::vector<std::string>& sets,
-                                const Session& session, bool quiet, ReadHooks hooks = {}) {
-  ProgressDisplay display = ProgressDisplay::on_standard_error(quiet);
-  const Stopwatch watch;
-  double next = 0.1;
-  hooks.stop = session.stop_hook();
-  hooks.report = [&](double share) {
-    if (watch.seconds() < next) return;
-    next = watch.seconds() + 0.1;
-    show_stage(display, {.stage = "reading conditions", .share = share}, watch.seconds());
-  };
-  return read_scenario_argument(file, sets, hooks);
-}
+/// The scenario that a command names: a file, or standard input for "-". Messages call the latter
+/// <stdin>, and relative paths in it begin at the working folder. Signals and --max-time may stop
+/// the reading, whose progress is on standard error. Throws Stopped, and InvalidInput.
+Scenario read_supervised(const std::string& file, const std::vector<std::string>& sets,
+                         const Session& session, bool quiet, ReadHooks hooks = {});
 
 /// Says on standard error why a computation ended early, and `what` that means.
-inline void say_ending(const Outcome& outcome, const std::string& what) {
-  if (outcome.complete) return;
-  std::cerr << "headlab: " << (outcome.interrupted ? "interrupted: " : "--max-time reached: ")
-            << what << "\n";
-}
+void say_ending(const Outcome& outcome, const std::string& what);
 
 /// The same; returns the exit code.
-inline ExitCode ended(const Outcome& outcome, const std::string& what) {
-  say_ending(outcome, what);
-  return exit_code_of(outcome);
-}
+ExitCode ended(const Outcome& outcome, const std::string& what);
 
 }  // namespace headlab::tools

@@ -16,7 +16,6 @@
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/layer_table.h"
-#include "tools/cli/mechanism_text.h"
 #include "tools/cli/result_notes.h"
 #include "tools/cli/swept_columns.h"
 #include "tools/cli/text_width.h"
@@ -190,17 +189,15 @@ std::string figures_table(const ErrorTerms<Number>& terms) {
 
 template <class Number>
 std::string indices_table(const IndicesOf<Number>& indices) {
-  std::vector<std::string> names, figures, upper_bounds;
-  for (const IndexOf<Number>& index : indices) {
-    names.push_back(index.name);
-    const bool exact = !index.simulated && !std::isnan(index.figure.value);
-    figures.push_back(exact ? short_number(index.figure.value) : text_of(index.figure));
-    upper_bounds.push_back(short_number(index.upper_bound));
-  }
+  using Index = const IndexOf<Number>&;
+  const auto each = [&](auto cell) { return cells_of(indices, cell); };
   Columns columns;
-  columns.add("diversity index", names);
-  columns.add_figures("", figures);
-  columns.add("ceiling", upper_bounds, true);
+  columns.add("diversity index", each([](Index index) { return index.name; }));
+  columns.add_figures("", each([](Index index) {
+                        const bool exact = !index.simulated && !std::isnan(index.figure.value);
+                        return exact ? short_number(index.figure.value) : text_of(index.figure);
+                      }));
+  columns.add("ceiling", each([](Index index) { return short_number(index.upper_bound); }), true);
   return columns.text(table_margin);
 }
 
@@ -268,55 +265,39 @@ void add_empty_windows(const std::vector<ConditionResult>& conditions, Columns& 
   if (any) columns.add("no weight", cells, true);
 }
 
-/// A column for each number that stands in a table with a row a condition.
-template <class Result>
-void add_numbers(const std::vector<Result>& conditions, Columns& columns) {
-  using Cell = std::decay_t<decltype(cell_of(terms_of(conditions.front()).mse))>;
-  std::vector<std::vector<Cell>> cells;
-  std::vector<const char*> headings;
-  for (const Result& condition : conditions) {
-    const auto numbers =
-        numbers_with(terms_of(condition), {TableRole::term, TableRole::total, TableRole::sweep});
-    cells.resize(numbers.size());
-    headings.clear();
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      headings.push_back(numbers[i].text.label);
-      cells[i].push_back(cell_of(*numbers[i].number));
-    }
+/// A column for each number that stands in a table with a row a condition, of terms_in(condition).
+template <class Result, class Terms>
+void add_numbers(const std::vector<Result>& conditions, const Terms& terms_in,
+                 const std::string& noun, Columns& columns) {
+  if (conditions.empty()) return;
+  const auto numbers = [&](const Result& condition) {
+    return numbers_with(terms_in(condition), {TableRole::term, TableRole::total, TableRole::sweep});
+  };
+  const auto first = numbers(conditions.front());
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    columns.add_figures(first[i].text.label + noun, cells_of(conditions, [&](const Result& one) {
+                          return cell_of(*numbers(one)[i].number);
+                        }));
   }
-  for (std::size_t i = 0; i < cells.size(); ++i) columns.add_figures(headings[i], cells[i]);
-}
-
-/// A column for the difference of each of these numbers, where differences were asked for.
-void add_differences(const std::vector<ConditionResult>& conditions, Columns& columns) {
-  if (conditions.empty() || !conditions.front().difference) return;
-  std::vector<std::vector<Estimate>> cells;
-  std::vector<std::string> headings;
-  for (const ConditionResult& one : conditions) {
-    const auto numbers =
-        numbers_with(one.difference->terms, {TableRole::term, TableRole::total, TableRole::sweep});
-    cells.resize(numbers.size());
-    headings.clear();
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      headings.push_back(std::string(numbers[i].text.label) + " difference");
-      cells[i].push_back(*numbers[i].number);
-    }
-  }
-  for (std::size_t i = 0; i < cells.size(); ++i) columns.add_figures(headings[i], cells[i]);
 }
 
 Columns sweep_table(const Scenario& scenario, const std::vector<ConditionResult>& conditions,
                     const std::vector<ConditionIndices>& indices) {
   Columns columns;
   add_swept(scenario, conditions, columns);
-  add_numbers(conditions, columns);
-  add_differences(conditions, columns);
+  const auto terms = [](const ConditionResult& one) -> const auto& {
+    return terms_of(one);
+  };
+  add_numbers(conditions, terms, "", columns);
+  if (!conditions.empty() && conditions.front().difference) {
+    const auto differences = [](const ConditionResult& one) -> const auto& {
+      return one.difference->terms;
+    };
+    add_numbers(conditions, differences, " difference", columns);
+  }
   add_chordal(conditions, indices, columns);
   add_empty_windows(conditions, columns);
-  std::vector<std::string> replicates;
-  for (const ConditionResult& one : conditions) {
-    replicates.push_back(replicates_text(one));
-  }
+  const std::vector<std::string> replicates = cells_of(conditions, replicates_text);
   if (!replicates.empty() && std::count(replicates.begin(), replicates.end(), replicates.front()) !=
                                  static_cast<std::ptrdiff_t>(replicates.size())) {
     columns.add("replicates", replicates, true);
@@ -327,7 +308,10 @@ Columns sweep_table(const Scenario& scenario, const std::vector<ConditionResult>
 Columns sweep_table(const Scenario& scenario, const std::vector<ComputedCondition>& theory) {
   Columns columns;
   add_swept(scenario, theory, columns);
-  add_numbers(theory, columns);
+  const auto terms = [](const ComputedCondition& one) -> const auto& {
+    return terms_of(one);
+  };
+  add_numbers(theory, terms, "", columns);
   return columns;
 }
 
@@ -401,25 +385,20 @@ std::string comparison_of_many(const Scenario& scenario,
                                const std::vector<ComputedCondition>& theory) {
   Columns columns;
   add_swept(scenario, theory, columns);
-  std::vector<Estimate> simulated;
-  std::vector<std::string> computed;
-  std::vector<std::vector<std::string>> z(4);
-  for (const ComputedCondition& one : theory) {
-    const ComparedFigure& mse = one.simulated.figures.front();
-    simulated.push_back(mse.simulated);
-    computed.push_back(computed_text(mse.computed));
-    z[0].push_back(z_text(mse.z));
-    for (std::size_t i = 0; i < 3; ++i) {
-      const auto& largest = one.simulated.largest;
-      z[i + 1].push_back(i < largest.size() ? z_text(largest[i].z) : "–");
-    }
+  using C = const ComputedCondition&;
+  const auto each = [&](auto cell) { return cells_of(theory, cell); };
+  const auto mse = [](C one) -> const ComparedFigure& { return one.simulated.figures.front(); };
+  columns.add_figures("MSE", each([&](C one) { return mse(one).simulated; }));
+  columns.add_figures("theory", each([&](C one) { return computed_text(mse(one).computed); }));
+  columns.add("z", each([&](C one) { return z_text(mse(one).z); }), true);
+  const char* const headings[] = {"largest |z|: bias", "V", "C"};
+  for (std::size_t i = 0; i < std::size(headings); ++i) {
+    columns.add(headings[i], each([&](C one) {
+                  const auto& largest = one.simulated.largest;
+                  return i < largest.size() ? z_text(largest[i].z) : "–";
+                }),
+                true);
   }
-  columns.add_figures("MSE", simulated);
-  columns.add_figures("theory", computed);
-  columns.add("z", z[0], true);
-  columns.add("largest |z|: bias", z[1], true);
-  columns.add("V", z[2], true);
-  columns.add("C", z[3], true);
   return columns.sweep_text(table_margin);
 }
 

@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/commands/allocate.h"
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <iostream>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "engine/files/error.h"
-#include "engine/files/provenance.h"
 #include "tools/cli/allocations.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/kept_units.h"
-#include "tools/cli/supervise.h"
 #include "validation/allocation/allocation_json.h"
 
 namespace headlab::tools {
@@ -59,14 +47,12 @@ ExitCode allocate(const AllocateArguments& arguments) {
     return allocate_by_theory(arguments, request, base, session.threads);
   }
 
-  std::optional<OutputFolder> folder;
-  if (arguments.out) folder.emplace(*arguments.out);
   std::vector<std::string> parts = fingerprints_of(scenario);
   parts.insert(parts.end(),
                {rule_name(request.options.rule), numbers_text(request.budgets),
                 numbers_text(arguments.sizes), numbers_text(arguments.dims),
                 std::to_string(request.options.replicates), arguments.growth ? "growth" : ""});
-  KeptUnits kept(arguments, folder ? &*folder : nullptr, "allocate", parts, session);
+  KeptUnits kept(arguments, "allocate", {}, parts, session);
 
   const Allocations all = supervise(session, arguments, show_stage, [&](auto& display) {
     Allocations so_far;

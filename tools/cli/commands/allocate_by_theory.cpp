@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <cstdio>
 #include <exception>
-#include <iostream>
-#include <string>
 
-#include "engine/files/error.h"
-#include "engine/files/provenance.h"
 #include "kernels/parallel_for.h"
-#include "tools/cli/columns.h"
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/commands/commands.h"
-#include "tools/cli/figure_text.h"
-#include "tools/cli/progress.h"
-#include "tools/cli/stop_signal.h"
-#include "tools/cli/supervise.h"
 #include "validation/allocation/theory_json.h"
 #include "validation/allocation/theory_study.h"
 
@@ -44,26 +33,23 @@ std::string best_dimension_text(const BestDimension& best) {
 }
 
 std::string study_text(const TheoryStudy& study, TheoryMean mean, bool softmax) {
-  std::vector<std::string> heads, dims, widths, errors, biases, variances, covariances, best;
-  for (const TheoryRow& row : study.rows) {
-    heads.push_back(std::to_string(row.heads));
-    dims.push_back(std::to_string(row.k));
-    widths.push_back(short_number(row.width) + (row.at_boundary ? "*" : ""));
-    errors.push_back(short_number(row.error.mse, error_digits));
-    biases.push_back(short_number(row.error.squared_bias));
-    variances.push_back(short_number(row.error.variance));
-    covariances.push_back(row.heads > 1 ? short_number(row.error.covariance) : "–");
-    best.push_back(best.size() == study.best ? "best" : "");
-  }
+  const auto each = [&](auto cell) { return cells_of(study.rows, cell); };
+  using Row = const TheoryRow&;
   Columns columns;
-  columns.add("H", heads, true);
-  columns.add("d_k", dims, true);
-  columns.add(softmax ? "temperature" : "bandwidth", widths, true);
-  columns.add("MSE", errors, true);
-  columns.add("bias²", biases, true);
-  columns.add("V", variances, true);
-  columns.add("C", covariances, true);
-  columns.add("", best);
+  columns.add("H", each([](Row row) { return std::to_string(row.heads); }), true);
+  columns.add("d_k", each([](Row row) { return std::to_string(row.k); }), true);
+  columns.add(softmax ? "temperature" : "bandwidth",
+              each([](Row row) { return short_number(row.width) + (row.at_boundary ? "*" : ""); }),
+              true);
+  columns.add("MSE", each([](Row row) { return short_number(row.error.mse, error_digits); }), true);
+  columns.add("bias²", each([](Row row) { return short_number(row.error.squared_bias); }), true);
+  columns.add("V", each([](Row row) { return short_number(row.error.variance); }), true);
+  columns.add(
+      "C", each([](Row row) { return row.heads > 1 ? short_number(row.error.covariance) : "–"; }),
+      true);
+  columns.add("", each([&](Row row) {
+                return std::string(&row == &study.rows[study.best] ? "best" : "");
+              }));
   return "D " + std::to_string(study.budget) + ", n " + size_text(study.n) + "\n" +
          columns.text("  ") + "  d_k* " +
          (mean == TheoryMean::population
@@ -74,20 +60,21 @@ std::string study_text(const TheoryStudy& study, TheoryMean mean, bool softmax) 
 
 std::string growth_text(const TheoryGrowth& growth) {
   if (growth.studies.size() < 2) return "";
-  std::vector<std::string> sizes, heads, dims, continuous, slopes;
-  for (std::size_t i = 0; i < growth.studies.size(); ++i) {
-    const TheoryStudy& study = growth.studies[i];
-    sizes.push_back(size_text(study.n));
-    heads.push_back(std::to_string(study.rows[study.best].heads));
-    dims.push_back(std::to_string(study.rows[study.best].k));
-    continuous.push_back(study.continuous.at_end ? "–" : short_number(study.continuous.value));
-    slopes.push_back(i == 0 ? "" : short_number(growth.slopes[i - 1]));
-  }
+  const auto each = [&](auto cell) { return cells_of(growth.studies, cell); };
+  using At = const TheoryStudy&;
   Columns columns;
-  columns.add("n", sizes, true);
-  columns.add("best H", heads, true);
-  columns.add("best d_k", dims, true);
-  columns.add("d_k*", continuous, true);
+  columns.add("n", each([](At study) { return size_text(study.n); }), true);
+  columns.add("best H", each([](At study) { return std::to_string(study.rows[study.best].heads); }),
+              true);
+  columns.add("best d_k", each([](At study) { return std::to_string(study.rows[study.best].k); }),
+              true);
+  columns.add("d_k*", each([](At study) {
+                return study.continuous.at_end ? "–" : short_number(study.continuous.value);
+              }),
+              true);
+  std::vector<std::string> slopes =
+      cells_of(growth.slopes, [](double slope) { return short_number(slope); });
+  slopes.insert(slopes.begin(), "");
   columns.add("a decade", slopes, true);
   std::string text = "growth of the best d_k with n, D " + std::to_string(growth.budget) +
                      ", rule " + rule_name(growth.rule) + "\n" + columns.text("  ");

@@ -1,31 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <iostream>
-#include <optional>
-#include <string>
 
-#include "engine/files/document.h"
-#include "engine/files/error.h"
-#include "engine/files/provenance.h"
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/commands/commands.h"
-#include "tools/cli/figure_text.h"
 #include "tools/cli/growth_text.h"
 #include "tools/cli/kept_units.h"
-#include "tools/cli/output_folder.h"
-#include "tools/cli/supervise.h"
 #include "validation/allocation/allocation_json.h"
 
 namespace headlab::tools {
 
 ExitCode allocate_map(const AllocateArguments& arguments, const AllocateRequest& request,
                       const Scenario& scenario, Session session) {
-  std::optional<OutputFolder> out;
-  if (arguments.out) out.emplace(*arguments.out);
-  if (out && !arguments.overwrite && !continues_units(arguments)) {
-    out->require_none_of({"map.nc", "map.json"}, overwrite_only);
-  }
-
   std::vector<std::string> parts = fingerprints_of(scenario);
   for (const BandwidthRule rule : arguments.rules) parts.emplace_back(rule_name(rule));
   for (const auto* numbers : {&request.budgets, &request.sizes}) {
@@ -33,11 +17,9 @@ ExitCode allocate_map(const AllocateArguments& arguments, const AllocateRequest&
     for (const std::uint64_t number : *numbers) parts.push_back(std::to_string(number));
   }
   parts.push_back(std::to_string(request.options.replicates));
-  KeptUnits kept(arguments, out ? &*out : nullptr, "allocate --map", parts, session);
-
-  const auto ended_before =
-      kept.ended_before(arguments, out ? &*out : nullptr, {"map.nc", "map.json"});
-  if (ended_before) return *ended_before;
+  const Texts results = {"map.nc", "map.json"};
+  KeptUnits kept(arguments, "allocate --map", results, parts, session);
+  if (const auto ended_before = kept.ended_before(arguments, results)) return *ended_before;
 
   const std::vector<int> budgets(request.budgets.begin(), request.budgets.end());
   const RegimeMap map = supervise(session, arguments, show_stage, [&](ProgressDisplay&) {
@@ -54,7 +36,7 @@ ExitCode allocate_map(const AllocateArguments& arguments, const AllocateRequest&
   const std::string text = regime_json(map, provenance(), again);
   if (!map.cells.empty()) {
     std::vector<TextFile> files;
-    if (out) {
+    if (const OutputFolder* out = kept.folder()) {
       files.emplace_back(out->file("map.json"), text);
       write_regime_map(out->file("map.nc"), scenario, map, provenance(), again);
       if (!arguments.quiet) std::cerr << "headlab: wrote " << out->file("map.nc") << "\n";

@@ -118,16 +118,22 @@ void AllocateArguments::list(Options& options) {
                "three budgets",
                growth);
   options.flag("--map", "Say so for every setting of the scenario's sweep, rule and budget", map);
-  list_out(options, "Folder for the map, map.nc and map.json; made if it is not there");
+  take(options, {{"--out", "Folder for the map, map.nc and map.json; made if it is not there"},
+                 "--overwrite"});
   options.word("--source", "SOURCE",
                "simulation (the default), exact: the same without Monte Carlo error, or theory: "
                "the mean over queries and truths, n up to 1e12",
                source, {"simulation", "theory", "exact"});
-  list_sets(options);
-  list_json(options, "advice");
-  list_report(options);
-  list_units(options);
-  list_simulation(options, "Most training sets of an allocation; the default is 65536");
+  take(options,
+       {"--set", {"--json", "Write the advice to a file, or - for standard output"}, "--report"});
+  take(options, units);
+  take(options, {"--backend",
+                 "--simd",
+                 "--threads",
+                 "--seed",
+                 {"--replicates", "Most training sets of an allocation; the default is 65536"},
+                 "--max-time",
+                 "--quiet"});
 }
 
 std::string rules_text(const std::vector<BandwidthRule>& rules) {

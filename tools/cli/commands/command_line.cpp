@@ -1,28 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/commands/command_line.h"
 
-#include <algorithm>
-#include <iostream>
-#include <memory>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 
-#include "engine/files/document.h"
-#include "engine/files/error.h"
-#include "engine/files/provenance.h"
-#include "engine/files/words.h"
-#include "tools/cli/characters.h"
 #include "tools/cli/commands/commands.h"
-#include "tools/cli/exit_code.h"
-#include "tools/cli/figure_text.h"
-#include "tools/cli/figures_help.h"
-#include "tools/cli/standard_streams.h"
-#include "tools/cli/stop_signal.h"
-#include "tools/cli/supervise.h"
-#include "tools/cli/text_width.h"
 
 namespace headlab::tools {
 namespace {
@@ -68,19 +51,17 @@ ExitCode help(const std::string& topic) {
   Texts topics = program.names;
   topics.push_back("figures");
   if (topic.empty()) {
-    std::cout << wrapped_columns(program.app.help(), output_width());
+    print(wrapped_columns(program.app.help(), output_width()));
   } else if (topic == "figures") {
-    std::cout << shown(figures_help(output_width()));
+    print(shown(figures_help(output_width())));
   } else if (topic == "completion" || std::ranges::find(topics, topic) != topics.end()) {
-    std::cout << wrapped_columns(program.app.get_subcommand(topic)->help("headlab"),
-                                 output_width());
+    print(wrapped_columns(program.app.get_subcommand(topic)->help("headlab"), output_width()));
   } else {
     const bool listed_by_list = std::ranges::find(list_words(), topic) != list_words().end();
     throw InvalidInput("help: unknown command \"" + one_line(topic) + "\"" +
                        suggestion(topic, topics) +
                        (listed_by_list ? " - try headlab list " + topic : ""));
   }
-  finish_standard_output();
   return ExitCode::done;
 }
 
@@ -230,8 +211,7 @@ ExitCode parse_and_run(int argc, const char* const* argv) {
   } catch (const CLI::Success& asked) {  // for help, or for the version
     std::ostringstream text;
     program.app.exit(asked, text, text);
-    std::cout << wrapped_columns(text.str(), output_width());
-    finish_standard_output();
+    print(wrapped_columns(text.str(), output_width()));
     return ExitCode::done;
   } catch (const CLI::ParseError& error) {
     reject_parse(program.app, error);

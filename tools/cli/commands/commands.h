@@ -1,20 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file The commands of the program: each lists its options and runs.
+/// \file The commands of the program: each lists its options and runs. With what they all use.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "engine/files/document.h"
+#include "engine/files/error.h"
 #include "engine/files/model_config.h"
+#include "engine/files/provenance.h"
+#include "engine/files/words.h"
+#include "engine/results/result.h"
 #include "engine/results/stored_figures.h"
 #include "engine/scenario/scenario.h"
-#include "tools/cli/exit_code.h"
-#include "tools/cli/options.h"
+#include "tools/cli/characters.h"
+#include "tools/cli/columns.h"
+#include "tools/cli/figure_text.h"
 #include "tools/cli/output_folder.h"
+#include "tools/cli/standard_streams.h"
+#include "tools/cli/supervise.h"
+#include "tools/cli/text_width.h"
 #include "validation/difference/results_difference.h"
-#include "validation/diversity/head_diversity.h"
+#include "validation/diversity/alike_heads.h"
 
 namespace headlab::tools {
 
@@ -80,6 +96,9 @@ struct ImportHeadsArguments : CommonArguments {
 /// --arch and --heads. Throws InvalidInput.
 ModelConfig model_config_of(const ImportHeadsArguments& arguments);
 
+/// The median of the numbers, the larger of two in the middle.
+std::string median_text(std::vector<double> numbers);
+
 /// The diversity of every layer for a person; `file` is the name that heads it.
 std::string diversity_text(const HeadDiversity& diversity, const std::string& file);
 
@@ -88,6 +107,34 @@ std::string difference_text(const ResultsDifference& difference, const StoredRes
                             const StoredResults& b);
 std::string difference_json(const ResultsDifference& difference, const StoredResults& a,
                             const StoredResults& b);
+
+/// Of all conditions the replicate with the largest squared error, and the one with the least
+/// effective sample size, two lines each: how extreme it is, and the command that replays it into a
+/// folder of --out. Empty where neither is known.
+std::string extremes_text(const RunResult& result, const RunArguments& arguments);
+
+/// The most alike pairs of heads, a line each, heads with one subspace together; then what the
+/// comparison does not say.
+std::string alike_text(const HeadDiversity& diversity, const AlikeHeads& alike);
+
+/// `headlab help figures`: what each heading of the tables of `run` and `theory` means, with its
+/// name in JSON and NetCDF.
+/// \param width of the lines; 0: no limit
+std::string figures_help(std::size_t width);
+
+/// A check of `headlab doctor`, with the figures compared.
+struct SelfTestCheck {
+  std::string name;
+  bool passed = false;
+  std::string detail;
+};
+
+/// Passes where |value - expected| <= 4 MCSE; not for NaN, nor for an MCSE of 0.
+SelfTestCheck compare_estimate(const std::string& name, const Estimate& figure, double expected);
+
+/// Passes where |value - expected| <= tolerance; not for NaN.
+SelfTestCheck compare_exact(const std::string& name, double value, double expected,
+                            double tolerance);
 
 /// What `headlab list` can be asked for.
 const Texts& list_words();

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <iostream>
 
-#include "engine/files/error.h"
 #include "tools/cli/commands/commands.h"
-#include "tools/cli/standard_streams.h"
 
 namespace headlab::tools {
 namespace {
@@ -158,8 +154,7 @@ Command completion_command(const Commands& commands) {
           throw InvalidInput("completion: no shell given - write headlab completion bash, or zsh");
         }
         known_word("completion", shell, {"bash", "zsh"});
-        std::cout << (shell == "bash" ? bash_script(commands) : zsh_script(commands));
-        finish_standard_output();
+        print(shell == "bash" ? bash_script(commands) : zsh_script(commands));
         return ExitCode::done;
       }};
   command.options.text("bash|zsh", "", "The shell", *given);

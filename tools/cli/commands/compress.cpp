@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <iostream>
-#include <optional>
 
-#include "engine/files/error.h"
-#include "engine/files/provenance.h"
 #include "engine/files/table_file.h"
 #include "kernels/parallel_for.h"
-#include "tools/cli/columns.h"
 #include "tools/cli/commands/commands.h"
-#include "tools/cli/figure_text.h"
-#include "tools/cli/stop_signal.h"
-#include "tools/cli/text_width.h"
 #include "validation/compression/compression.h"
 
 namespace headlab::tools {
@@ -41,10 +33,11 @@ struct CompressArguments : CommonArguments {
                    max_keys);
     options.number("--replicates", "R", "Sets of keys, each with 16 queries; the default is 256",
                    setting.replicates, 8, max_key_sets);
-    list_seed(options, "Seed of keys and queries; the default is 0");
-    list_out(options, "Write the compressed heads: .nc, or .npy of a layer", "FILE");
-    list_json(options, "figures");
-    list_threads(options);
+    take(options, {{"--seed", "Seed of keys and queries; the default is 0"},
+                   {"--out", "Write the compressed heads: .nc, or .npy of a layer", "FILE"},
+                   "--overwrite",
+                   "--json",
+                   "--threads"});
   }
 };
 

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <filesystem>
-#include <iostream>
-#include <optional>
 
 #include "engine/dataset/write_dataset.h"
-#include "engine/files/error.h"
 #include "engine/run/memory.h"
 #include "kernels/parallel_for.h"
-#include "tools/cli/columns.h"
 #include "tools/cli/commands/commands.h"
-#include "tools/cli/figure_text.h"
-#include "tools/cli/supervise.h"
 
 namespace headlab::tools {
 namespace {
@@ -23,9 +16,11 @@ struct DatasetArguments : CommonArguments {
   DatasetOptions choices;
 
   void list(Options& options) {
-    list_scenario(options);
-    list_replicates(options, "Training sets of each condition");
-    list_out(options, "Write manifest.json and the shards here");
+    take(options, {"SCENARIO.toml",
+                   "--set",
+                   {"--replicates", "Training sets of each condition"},
+                   {"--out", "Write manifest.json and the shards here"},
+                   "--overwrite"});
     options.number("--shards", "S", "Shards of each condition; by default each has at most 256 MiB",
                    request.shards, 1, max_shards);
     options.number("--only-shard", "I",
@@ -35,15 +30,10 @@ struct DatasetArguments : CommonArguments {
                    {{"netcdf", DatasetFormat::netcdf}, {"npy", DatasetFormat::npy}});
     options.flag("--estimates", "Write the heads' estimates too", request.estimates);
     options.flag("--weights", "Write the attention weights too", request.weights);
-    list_threads(options);
-    list_seed(options, "Seed of the draws, instead of the scenario's");
-    list_quiet(options);
+    take(options,
+         {"--threads", {"--seed", "Seed of the draws, instead of the scenario's"}, "--quiet"});
   }
 };
-
-std::string counted(std::uint64_t number, const std::string& what) {
-  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
-}
 
 /// "1.2 GiB to write, 30 s left", or less while that is not known.
 std::string in_words(const Progress& progress) {

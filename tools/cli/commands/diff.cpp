@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <cstdio>
-#include <limits>
-#include <string>
-#include <vector>
+#include <span>
 
-#include "engine/files/document.h"
-#include "engine/files/error.h"
 #include "engine/files/json_fields.h"
-#include "tools/cli/columns.h"
 #include "tools/cli/commands/commands.h"
-#include "tools/cli/figure_text.h"
-#include "tools/cli/text_width.h"
 
 namespace headlab::tools {
 namespace {
@@ -21,10 +12,6 @@ namespace {
 constexpr std::size_t max_difference_rows = 40;
 constexpr std::size_t max_shown_keys = 40;
 constexpr std::size_t max_shown_conditions = 5;
-
-std::string count_text(std::size_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
 
 const char* outcome_name(const ResultsDifference& difference) {
   return difference.same_bits()          ? "same bits"
@@ -64,23 +51,22 @@ struct DifferenceRecord {
 
 /// "heads.dim  2  3", one line a key.
 std::string keys_text(const std::vector<KeyDifference>& keys, std::size_t matching) {
-  Columns columns;
-  std::vector<std::string> names, in_a, in_b, where;
+  const auto shown = std::span(keys).first(std::min(keys.size(), max_shown_keys));
+  const auto each = [&](auto cell) { return cells_of(shown, cell); };
+  using Key = const KeyDifference&;
   const auto value = [](const std::string& text) {
     return text.empty() ? "not given" : one_line(text, 60);
   };
-  bool everywhere = true;
-  for (std::size_t i = 0; i < std::min(keys.size(), max_shown_keys); ++i) {
-    names.push_back(one_line(keys[i].key, 60));
-    in_a.push_back(value(keys[i].a));
-    in_b.push_back(value(keys[i].b));
-    where.push_back(std::to_string(keys[i].conditions) + " of " + std::to_string(matching));
-    everywhere = everywhere && (keys[i].conditions == matching || keys[i].conditions == 0);
+  Columns columns;
+  columns.add_key("", each([](Key key) { return one_line(key.key, 60); }));
+  columns.add("A", each([&](Key key) { return value(key.a); }));
+  columns.add("B", each([&](Key key) { return value(key.b); }));
+  if (std::ranges::any_of(
+          shown, [&](Key key) { return key.conditions != matching && key.conditions != 0; })) {
+    columns.add("conditions", each([&](Key key) {
+                  return std::to_string(key.conditions) + " of " + std::to_string(matching);
+                }));
   }
-  columns.add_key("", names);
-  columns.add("A", in_a);
-  columns.add("B", in_b);
-  if (!everywhere) columns.add("conditions", where);
   std::string text = columns.text("  ");
   if (keys.size() > max_shown_keys) {
     text +=
@@ -112,33 +98,32 @@ std::string mcse_text(double in_mcse) {
 
 std::string rows_text(const ResultsDifference& difference) {
   const std::size_t shown = std::min(difference.rows.size(), max_difference_rows);
-  std::vector<std::string> conditions, figures, in_mcse;
-  std::vector<Estimate> a, b, differences;
-  bool labelled = false;
-  for (std::size_t i = 0; i < shown; ++i) {
-    const FigureDifference& row = difference.rows[i];
-    conditions.push_back(row.label);
-    labelled = labelled || !row.label.empty();
-    figures.push_back(row.figure);
-    // An exact figure has no standard error to be shown with.
-    a.push_back({row.a.value, std::isfinite(row.a.mcse) ? row.a.mcse : 0.0});
-    b.push_back({row.b.value, std::isfinite(row.b.mcse) ? row.b.mcse : 0.0});
-    differences.push_back(row.difference);
-    in_mcse.push_back(mcse_text(row.in_mcse) + (row.differs ? " *" : "  "));
-  }
+  const auto each = [&](auto cell) {
+    return cells_of(std::span(difference.rows).first(shown), cell);
+  };
+  using Row = const FigureDifference&;
+  // An exact figure has no standard error to be shown with.
+  const auto figure = [](const Estimate& of) {
+    return Estimate{of.value, std::isfinite(of.mcse) ? of.mcse : 0.0};
+  };
+  const std::vector<std::string> labels = each([](Row row) { return row.label; });
   Columns columns;
-  if (labelled) columns.add_key("condition", conditions);
-  columns.add_key("figure", figures);
-  columns.add("in MCSE", in_mcse, true);
-  columns.add_figures("B - A", differences);
-  columns.add_figures("A", a);
-  columns.add_figures("B", b);
+  if (std::ranges::any_of(labels, [](const std::string& label) { return !label.empty(); })) {
+    columns.add_key("condition", labels);
+  }
+  columns.add_key("figure", each([](Row row) { return row.figure; }));
+  columns.add("in MCSE",
+              each([](Row row) { return mcse_text(row.in_mcse) + (row.differs ? " *" : "  "); }),
+              true);
+  columns.add_figures("B - A", each([](Row row) { return row.difference; }));
+  columns.add_figures("A", each([&](Row row) { return figure(row.a); }));
+  columns.add_figures("B", each([&](Row row) { return figure(row.b); }));
   std::string text = columns.text("  ");
   const std::size_t rest = difference.counts.compared - shown;
   if (rest > 0) {
     const double largest =
         difference.rows.size() > shown ? std::abs(difference.rows[shown].in_mcse) : 0;
-    text += "  ... " + count_text(rest, "more figure") + ", none off by more than " +
+    text += "  ... " + counted(rest, "more figure") + ", none off by more than " +
             short_number(largest) + " MCSE: --json FILE has " +
             (difference.rows.size() == difference.counts.compared
                  ? "all"
@@ -178,11 +163,11 @@ std::string counts_text(const ResultsDifference& difference) {
   const FigureCounts& counts = difference.counts;
   std::string text;
   if (counts.undefined > 0) {
-    text += count_text(counts.undefined, "figure") + " undefined in A or B: not compared\n";
+    text += counted(counts.undefined, "figure") + " undefined in A or B: not compared\n";
   }
-  if (counts.in_one > 0) text += count_text(counts.in_one, "figure") + " in A or B alone\n";
+  if (counts.in_one > 0) text += counted(counts.in_one, "figure") + " in A or B alone\n";
   if (counts.other_queries > 0) {
-    text += count_text(counts.other_queries, "figure") + " at other queries: not compared\n";
+    text += counted(counts.other_queries, "figure") + " at other queries: not compared\n";
   }
   return text;
 }
@@ -212,7 +197,7 @@ std::string difference_text(const ResultsDifference& difference, const StoredRes
     text += "made by\n" + keys_text(difference.made_by, 0) + "\n";
   }
   text += difference.keys.empty() ? "scenario: no key differs\n"
-                                  : "scenario: " + count_text(difference.keys.size(), "key") +
+                                  : "scenario: " + counted(difference.keys.size(), "key") +
                                         (difference.keys.size() == 1 ? " differs\n" : " differ\n") +
                                         keys_text(difference.keys, difference.matching) + "\n";
   text += "conditions: " + std::to_string(difference.matching) + " in both\n";
@@ -224,9 +209,9 @@ std::string difference_text(const ResultsDifference& difference, const StoredRes
   std::string notes = pairings_text(difference.pairings) + counts_text(difference);
   notes += difference.counts.differ == 0
                ? "no figure differs"
-               : count_text(difference.counts.differ, "figure") +
+               : counted(difference.counts.differ, "figure") +
                      (difference.counts.differ == 1 ? " differs" : " differ") + " (*)";
-  notes += ": Holm over " + count_text(difference.counts.compared, "figure") +
+  notes += ": Holm over " + counted(difference.counts.compared, "figure") +
            " at a family level of " + number_text(difference_level) + "\n";
   return text + wrapped(notes, output_width(), 2);
 }
@@ -244,7 +229,7 @@ struct DiffArguments : CommonArguments {
   void list(Options& options) {
     options.text("A", "", "Folder of --out, or its results.nc or summary.json", a);
     options.text("B", "", "Another one", b);
-    list_json(options, "differences");
+    take(options, {{"--json", "Write the differences to a file, or - for standard output"}});
   }
 };
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <iostream>
 
-#include "tools/cli/characters.h"
 #include "tools/cli/commands/commands.h"
-#include "tools/cli/standard_streams.h"
 #include "tools/report/page.h"
 #include "tools/report/read_sources.h"
 #include "tools/report/write_report.h"
@@ -26,8 +23,7 @@ void write_documents(const CommonArguments& arguments, const std::string& json,
 
 void print_document(const CommonArguments& arguments, const std::string& json,
                     const std::function<std::string()>& table) {
-  std::cout << (arguments.json == "-" ? json : shown(table()));
-  finish_standard_output();
+  print(arguments.json == "-" ? json : shown(table()));
 }
 
 }  // namespace headlab::tools

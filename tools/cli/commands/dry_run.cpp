@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cstdint>
-#include <filesystem>
-#include <iostream>
-#include <optional>
 #include <stdexcept>
-#include <string>
 #include <system_error>
-#include <vector>
 
-#include "engine/files/document.h"
-#include "engine/files/error.h"
-#include "engine/files/words.h"
 #include "engine/run/control_pilot.h"
 #include "engine/run/forecast.h"
 #include "engine/run/memory.h"
 #include "engine/scenario/resolved_scenario.h"
 #include "kernels/backends.h"
 #include "tools/cli/commands/commands.h"
-#include "tools/cli/figure_text.h"
-#include "tools/cli/mechanism_text.h"
-#include "tools/cli/standard_streams.h"
+#include "tools/cli/table.h"
 
 namespace headlab::tools {
 namespace {
@@ -65,7 +53,7 @@ std::string disk_line(const RunArguments& arguments, std::uint64_t netcdf, std::
 
 std::string machine_text(const Machine& machine) {
   return machine.backend + (machine.simd == "none" ? "" : "/" + machine.simd) + ", " +
-         std::to_string(machine.threads) + (machine.threads == 1 ? " thread" : " threads");
+         counted(static_cast<std::uint64_t>(machine.threads), "thread");
 }
 
 std::string time_line(const BackendForecast& one, bool chosen) {
@@ -122,8 +110,7 @@ ExitCode dry_run(const RunArguments& arguments, const Scenario& scenario, const 
   }
   if (learns) text += "# time: the time in which heads are learned comes on top\n";
   if (arguments.max_time) text += "# time: --max-time " + one_line(arguments.max_time->text) + "\n";
-  std::cout << text << resolved_toml(scenario);
-  finish_standard_output();
+  print(text + resolved_toml(scenario));
   return ExitCode::done;
 }
 

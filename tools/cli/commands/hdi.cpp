@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <limits>
 
-#include "engine/files/error.h"
-#include "engine/files/provenance.h"
 #include "kernels/parallel_for.h"
-#include "tools/cli/columns.h"
 #include "tools/cli/commands/commands.h"
-#include "tools/cli/figure_text.h"
-#include "tools/cli/head_words.h"
-#include "tools/cli/stop_signal.h"
-#include "tools/cli/text_width.h"
 
 namespace headlab::tools {
 namespace {
@@ -25,15 +17,13 @@ std::string text_of(const std::optional<double>& number) {
 std::string layer_table(const HeadDiversity& diversity) {
   Columns columns;
   const auto column = [&](const std::string& heading, const auto& cell) {
-    std::vector<std::string> cells;
-    for (const LayerDiversity& layer : diversity.layers) cells.push_back(cell(layer));
-    columns.add(heading, std::move(cells), true);
+    columns.add(heading, cells_of(diversity.layers, cell), true);
   };
-  std::vector<std::string> numbers;
-  for (const LayerDiversity& layer : diversity.layers) {
-    numbers.push_back(std::to_string(layer.number));
-  }
-  columns.add_key("layer", std::move(numbers), true);
+  columns.add_key(
+      "layer",
+      cells_of(diversity.layers,
+               [](const LayerDiversity& layer) { return std::to_string(layer.number); }),
+      true);
   for (std::size_t i = 0; i < diversity.layers[0].indices.size(); ++i) {
     column(diversity.layers[0].indices[i].name,
            [i](const LayerDiversity& layer) { return text_of(layer.indices[i].value); });
@@ -42,11 +32,8 @@ std::string layer_table(const HeadDiversity& diversity) {
     column("z " + diversity.layers[0].indices[i].name,
            [i](const LayerDiversity& layer) { return text_of(layer.indices[i].z); });
   }
-  column("condition", [](const LayerDiversity& layer) {
-    std::vector<double> sorted = layer.condition_numbers;
-    std::sort(sorted.begin(), sorted.end());
-    return short_number(sorted[sorted.size() / 2]);
-  });
+  column("condition",
+         [](const LayerDiversity& layer) { return median_text(layer.condition_numbers); });
   column("worst", [](const LayerDiversity& layer) {
     return short_number(*std::ranges::max_element(layer.condition_numbers));
   });
@@ -92,6 +79,11 @@ void use_groups(HeadFile& file, const std::string& path, const std::string& text
 
 }  // namespace
 
+std::string median_text(std::vector<double> numbers) {
+  std::ranges::sort(numbers);
+  return short_number(numbers[numbers.size() / 2]);
+}
+
 std::string diversity_text(const HeadDiversity& diversity, const std::string& file) {
   std::string text = file + "\n" + std::to_string(diversity.layers.size()) +
                      (diversity.layers.size() == 1 ? " layer" : " layers") + ", H " +
@@ -123,14 +115,13 @@ struct HdiArguments : CommonArguments {
 
   void list(Options& options) {
     options.text("FILE", "", "Heads: NPY of H x d x k, or NetCDF of import-heads", file);
-    list_json(options, "figures");
-    list_report(options);
+    take(options, {"--json", "--report"});
     options.text("--kv-heads", "G", "Groups of heads that share keys, of a file that does not say",
                  kv_heads);
-    list_seed(options, "Seed of the random heads; the default is 0");
+    take(options, {{"--seed", "Seed of the random heads; the default is 0"}});
     options.number("--top", "N", "Pairs of most alike heads to name; the default is 5", top, 0,
                    max_top);
-    list_threads(options);
+    take(options, {"--threads"});
   }
 };
 

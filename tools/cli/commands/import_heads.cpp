@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/files/import_heads.h"
 
-#include <algorithm>
-#include <filesystem>
-#include <iostream>
-
-#include "engine/files/error.h"
 #include "engine/files/model_checkpoint.h"
-#include "engine/files/words.h"
 #include "kernels/parallel_for.h"
-#include "tools/cli/characters.h"
-#include "tools/cli/columns.h"
 #include "tools/cli/commands/commands.h"
-#include "tools/cli/figure_text.h"
-#include "tools/cli/head_words.h"
-#include "tools/cli/standard_streams.h"
-#include "tools/cli/stop_signal.h"
 
 namespace headlab::tools {
 namespace {
@@ -46,17 +34,14 @@ std::string deficient_text(const HeadFile& file) {
 /// One line a layer: what orthonormalising leaves out.
 std::string table(const HeadFile& file) {
   Columns columns;
-  std::vector<std::string> numbers, median, worst;
-  for (const HeadLayer& layer : file.layers) {
-    std::vector<double> sorted = layer.condition_numbers;
-    std::sort(sorted.begin(), sorted.end());
-    numbers.push_back(std::to_string(layer.number));
-    median.push_back(short_number(sorted[sorted.size() / 2]));
-    worst.push_back(short_number(sorted.back()));
-  }
-  columns.add("layer", numbers, true);
-  columns.add("condition", median, true);
-  columns.add("worst", worst, true);
+  const auto column = [&](const char* heading, const auto& cell) {
+    columns.add(heading, cells_of(file.layers, cell), true);
+  };
+  column("layer", [](const HeadLayer& layer) { return std::to_string(layer.number); });
+  column("condition", [](const HeadLayer& layer) { return median_text(layer.condition_numbers); });
+  column("worst", [](const HeadLayer& layer) {
+    return short_number(*std::ranges::max_element(layer.condition_numbers));
+  });
   std::string text =
       file.origin + "\n" + file.architecture + ", " + std::to_string(file.layers.size()) +
       (file.layers.size() == 1 ? " layer" : " layers") + ", H " + std::to_string(file.heads()) +
@@ -101,8 +86,8 @@ void ImportHeadsArguments::list(Options& options) {
                  max_model_heads);
   options.number("--kv-heads", "G", "Heads with keys of their own, where others share them",
                  kv_heads, 1, max_model_heads);
-  list_out(options, "heads.nc, or heads.npy for one layer", "FILE");
-  list_threads(options);
+  take(options,
+       {{"--out", "heads.nc, or heads.npy for one layer", "FILE"}, "--overwrite", "--threads"});
 }
 
 ModelConfig model_config_of(const ImportHeadsArguments& arguments) {
@@ -170,8 +155,7 @@ ExitCode import_from_checkpoint(const ImportHeadsArguments& arguments) {
   end_on_signals();
   check_head_path(*arguments.out, heads.layers.size());
   write_head_file(*arguments.out, heads);
-  std::cout << shown(table(heads));
-  finish_standard_output();
+  print(shown(table(heads)));
   std::cerr << "headlab: wrote " << *arguments.out << "\n";
   return ExitCode::done;
 }

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <filesystem>
-#include <iostream>
 
-#include "engine/files/document.h"
-#include "engine/files/error.h"
-#include "engine/files/words.h"
 #include "tools/cli/commands/commands.h"
-#include "tools/cli/standard_streams.h"
 
 namespace headlab::tools {
 namespace {
@@ -63,8 +57,7 @@ struct InitArguments {
 ExitCode init(const InitArguments& arguments) {
   const std::string& file = arguments.file;
   if (file == "-") {
-    std::cout << first_scenario;
-    finish_standard_output();
+    print(first_scenario);
     return ExitCode::done;
   }
   require_writable("init", file);

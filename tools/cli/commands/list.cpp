@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <sstream>
-#include <vector>
 
 #include "engine/files/architectures.h"
-#include "engine/files/document.h"
-#include "engine/files/error.h"
-#include "engine/files/words.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/stack/stack_setting.h"
-#include "tools/cli/characters.h"
 #include "tools/cli/commands/commands.h"
-#include "tools/cli/figure_text.h"
-#include "tools/cli/standard_streams.h"
-#include "tools/cli/text_width.h"
 #include "validation/claims/claim.h"
 
 namespace headlab::tools {

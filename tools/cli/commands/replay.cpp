@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/replay/replay.h"
 
-#include <iostream>
-
-#include "engine/files/error.h"
-#include "engine/files/provenance.h"
 #include "engine/replay/replay_netcdf.h"
-#include "tools/cli/characters.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/replay_table.h"
-#include "tools/cli/standard_streams.h"
-#include "tools/cli/supervise.h"
 
 namespace headlab::tools {
 namespace {
@@ -21,12 +14,12 @@ struct ReplayArguments : CommonArguments {
   std::optional<std::string> replicate, condition;
 
   void list(Options& options) {
-    list_scenario(options);
+    take(options, {"SCENARIO.toml", "--set"});
     options.text("--replicate", "R", "The replicate, counted from 0", replicate);
     options.text("--condition", "C",
                  "The condition of a sweep, counted from 0 in the order of the table", condition);
-    list_out(options, "Write replay.nc here");
-    list_simulation(options);
+    take(options, {{"--out", "Write replay.nc here"}, "--overwrite"});
+    take(options, simulation);
   }
 };
 
@@ -71,8 +64,7 @@ ExitCode replay(const ReplayArguments& arguments) {
         return found;
       });
   if (of_replicate.outcome.complete) {
-    std::cout << shown(replay_table(scenario, number, of_replicate));
-    finish_standard_output();
+    print(shown(replay_table(scenario, number, of_replicate)));
     if (!arguments.quiet) std::cerr << "headlab: wrote " << path << "\n";
   }
   return ended(of_replicate.outcome, "nothing was written");

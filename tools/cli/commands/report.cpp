@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <iostream>
 #include <iterator>
 
-#include "engine/files/error.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/report/read_sources.h"
 #include "tools/report/write_report.h"

@@ -1,32 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/run.h"
 
-#include <cstddef>
 #include <exception>
-#include <filesystem>
-#include <iostream>
-#include <memory>
-#include <optional>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 #include "engine/files/atomic_file.h"
-#include "engine/files/document.h"
-#include "engine/files/error.h"
-#include "engine/files/words.h"
 #include "engine/run/control_check.h"
 #include "engine/run/ranks.h"
 #include "kernels/parallel_for.h"
-#include "tools/cli/characters.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/computed_conditions.h"
-#include "tools/cli/condition_indices.h"
-#include "tools/cli/extremes_text.h"
 #include "tools/cli/ranks_of_job.h"
 #include "tools/cli/results_folder.h"
-#include "tools/cli/standard_streams.h"
-#include "tools/cli/supervise.h"
 #include "tools/cli/table.h"
 #include "tools/report/read_sources.h"
 #include "tools/report/write_report.h"
@@ -74,7 +60,7 @@ void say_claims(const Scenario& scenario, const std::string& file) {
   if (count == 0) {
     std::cerr << " is of a built-in claim";
   } else {
-    std::cerr << " states " << count << (count == 1 ? " claim" : " claims");
+    std::cerr << " states " << counted(count, "claim");
   }
   std::cerr << ", on which a run gives no verdict - write headlab validate ";
   if (file == "-") {
@@ -174,8 +160,8 @@ ExitCode simulate(const RunArguments& arguments, const std::shared_ptr<const Sce
       });
     }
     if (options.ranks && !arguments.quiet) {
-      std::cerr << "headlab: " << options.ranks->size() << " ranks, " << threads
-                << (threads == 1 ? " thread" : " threads") << " on this one\n";
+      std::cerr << "headlab: " << options.ranks->size() << " ranks, "
+                << counted(static_cast<std::uint64_t>(threads), "thread") << " on this one\n";
     }
     RunResult found = run(shared, session, options);
     double seconds = begun ? -begun->seconds() : 0;
@@ -231,13 +217,14 @@ ExitCode start_run(const RunArguments& arguments) {
 }  // namespace
 
 void RunArguments::list(Options& options) {
-  list_scenario(options);
-  options.text("--out", "DIR", "Write results.nc and summary.json here", out);
-  list_json(options, "summary");
-  list_report(options);
+  take(options, {"SCENARIO.toml",
+                 "--set",
+                 "--out",
+                 {"--json", "Write the summary to a file, or - for standard output"},
+                 "--report"});
   options.flag("--resume", "Resume the run whose results are in --out; --replicates may be more",
                resume);
-  list_overwrite(options);
+  take(options, {"--overwrite"});
   options.time("--checkpoint", "Write the results so far to --out every TIME; the default is 1m",
                checkpoint);
   options.choice("--nodes", "WORD",
@@ -252,13 +239,13 @@ void RunArguments::list(Options& options) {
                "Subtract a condition from the others: #3, from 0, or a swept KEY=VALUE", against);
   options.text("--difference", "KEY", "Subtract the condition with the first value of a swept key",
                difference);
-  list_shard(options,
-             "Simulate one share of N alone, I from 1 to N, for headlab merge; auto: as Slurm or "
-             "MPI number it");
+  take(options, {{"--shard",
+                  "Simulate one share of N alone, I from 1 to N, for headlab merge; auto: as Slurm "
+                  "or MPI number it"}});
   options.flag("--dry-run",
                "Print the scenario with all defaults and what the run takes; write nothing",
                dry_run);
-  list_simulation(options);
+  take(options, simulation);
 }
 
 Command run_command() {

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <iostream>
 #include <map>
-#include <optional>
 #include <system_error>
-#include <utility>
 #include <variant>
 
 #include "engine/files/atomic_file.h"
-#include "engine/files/document.h"
-#include "engine/files/error.h"
-#include "engine/files/provenance.h"
-#include "engine/files/words.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
 #include "engine/run/memory.h"
@@ -26,14 +17,9 @@
 #include "engine/shards/shard_files.h"
 #include "kernels/cpu/backend.h"
 #include "kernels/host.h"
-#include "tools/cli/characters.h"
-#include "tools/cli/columns.h"
 #include "tools/cli/commands/commands.h"
-#include "tools/cli/condition_indices.h"
-#include "tools/cli/figure_text.h"
+#include "tools/cli/computed_conditions.h"
 #include "tools/cli/results_folder.h"
-#include "tools/cli/standard_streams.h"
-#include "tools/cli/supervise.h"
 #include "tools/cli/table.h"
 #include "validation/theory/controls/control_means.h"
 
@@ -304,12 +290,11 @@ struct MergeArguments : CommonArguments {
 
   void list(Options& options) {
     options.texts("DIR", "", "Folders with all shards of a scenario", folders);
-    list_out(options, "Write results.nc and summary.json here");
+    take(options, {"--out", "--overwrite"});
     options.flag("--allow-missing",
                  "Take what is there where shards are missing or not complete; no --resume later",
                  allow_missing);
-    list_threads(options);
-    list_quiet(options);
+    take(options, {"--threads", "--quiet"});
   }
 };
 
@@ -360,8 +345,7 @@ ExitCode merge(const MergeArguments& arguments) {
   }
   const std::vector<ConditionIndices> indices = condition_indices(result);
   write_merged(folder, scenario, result, indices);
-  std::cout << shown(result_table(scenario, result, indices));
-  finish_standard_output();
+  print(shown(result_table(scenario, result, indices)));
   if (!arguments.quiet) {
     std::cerr << "headlab: wrote " << folder.file("results.nc") << ", "
               << folder.file("summary.json") << "\n";

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string_view>
 
-#include "engine/files/error.h"
-#include "engine/files/provenance.h"
 #include "engine/results/summary_json.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/computed_conditions.h"
-#include "tools/cli/supervise.h"
 #include "tools/cli/table.h"
 
 namespace headlab::tools {
@@ -17,14 +14,13 @@ struct TheoryArguments : CommonArguments {
   TheorySource source = TheorySource::automatic;
 
   void list(Options& options) {
-    list_scenario(options);
+    take(options, {"SCENARIO.toml", "--set"});
     options.choice("--source", "FORM",
                    "exact, first_order or auto (the default): exact where it applies", source,
                    {{"auto", TheorySource::automatic},
                     {"exact", TheorySource::exact},
                     {"first_order", TheorySource::first_order}});
-    list_json(options, "figures");
-    list_threads(options);
+    take(options, {"--json", "--threads"});
   }
 };
 

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <filesystem>
-#include <optional>
-#include <utility>
 
-#include "engine/files/document.h"
-#include "engine/files/error.h"
-#include "engine/files/provenance.h"
-#include "engine/files/words.h"
 #include "tools/cli/calibration_table.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/kept_units.h"
-#include "tools/cli/supervise.h"
 #include "tools/cli/verdict_table.h"
 #include "validation/claims/claim_scenarios.h"
 #include "validation/verdicts/calibration_json.h"
@@ -36,11 +27,12 @@ struct ValidateArguments : CommonArguments {
     options.choice("--level", "LEVEL", "quick (the default) or full: 100 times the replicates",
                    full, {{"quick", false}, {"full", true}});
     options.flag("--calibrate", "Measure how often verdicts are wrong", calibrate);
-    list_out(options, "Write verdicts.json and report.md here");
-    list_json(options, "verdicts");
-    list_report(options);
-    list_units(options);
-    list_simulation(options);
+    take(options, {{"--out", "Write verdicts.json and report.md here"},
+                   "--overwrite",
+                   {"--json", "Write the verdicts to a file, or - for standard output"},
+                   "--report"});
+    take(options, units);
+    take(options, simulation);
   }
 };
 
@@ -122,16 +114,10 @@ ExitCode calibrate_verdicts(const ValidateArguments& arguments) {
   CalibrateOptions options{.full = arguments.full};
   options.seed = arguments.seed.value_or(options.seed);
   require_out(arguments.overwrite, arguments.out);
-  std::optional<OutputFolder> folder;
-  if (arguments.out) folder.emplace(*arguments.out);
-  if (folder && !arguments.overwrite && !continues_units(arguments)) {
-    folder->require_none_of({"calibration.json", "calibration.md"}, overwrite_only);
-  }
-  KeptUnits kept(arguments, folder ? &*folder : nullptr, "validate --calibrate",
+  const Texts results = {"calibration.json", "calibration.md"};
+  KeptUnits kept(arguments, "validate --calibrate", results,
                  {arguments.full ? "full" : "quick", std::to_string(options.seed)}, session);
-  const auto ended = kept.ended_before(arguments, folder ? &*folder : nullptr,
-                                       {"calibration.json", "calibration.md"});
-  if (ended) return *ended;
+  if (const auto ended = kept.ended_before(arguments, results)) return *ended;
   require_documents(arguments);
 
   const Calibration calibration = supervise(session, arguments, show_count, [&](ProgressDisplay&) {
@@ -142,7 +128,7 @@ ExitCode calibrate_verdicts(const ValidateArguments& arguments) {
 
   const std::string rates = calibration_json(calibration, provenance());
   std::vector<TextFile> files;
-  if (folder) {
+  if (const OutputFolder* folder = kept.folder()) {
     files.emplace_back(folder->file("calibration.json"), rates);
     files.emplace_back(folder->file("calibration.md"), calibration_report(calibration));
   }
@@ -164,19 +150,14 @@ ExitCode validate_claims(const ValidateArguments& arguments) {
     if (!names_scenario(name)) find_claim(name);
   }
   require_out(arguments.overwrite, arguments.out);
-  std::optional<OutputFolder> folder;
-  if (arguments.out) folder.emplace(*arguments.out);
-  if (folder && !arguments.overwrite && !continues_units(arguments)) {
-    folder->require_none_of({"verdicts.json", "report.md"}, overwrite_only);
-    folder->require_none_of(counterexamples_in(*arguments.out), overwrite_only);
-  }
   require_documents(arguments);
-
-  KeptUnits kept(arguments, folder ? &*folder : nullptr, "validate", parts_of(arguments, session),
-                 session);
-  const auto ended =
-      kept.ended_before(arguments, folder ? &*folder : nullptr, {"verdicts.json", "report.md"});
-  if (ended) return *ended;
+  const Texts results = {"verdicts.json", "report.md"};
+  Texts earlier = results;
+  if (arguments.out) {
+    for (std::string& name : counterexamples_in(*arguments.out)) earlier.push_back(std::move(name));
+  }
+  KeptUnits kept(arguments, "validate", earlier, parts_of(arguments, session), session);
+  if (const auto ended = kept.ended_before(arguments, results)) return *ended;
   const ValidateOptions options{
       .full = arguments.full, .seed = arguments.seed, .replicates = arguments.replicates};
   Validation validation = supervise(session, arguments, show_count, [&](ProgressDisplay&) {
@@ -186,6 +167,7 @@ ExitCode validate_claims(const ValidateArguments& arguments) {
   if (kept.is_shard()) return kept.end_shard(validation.outcome);
 
   std::vector<TextFile> files;
+  const OutputFolder* const folder = kept.folder();
   if (folder) name_counterexamples(validation, arguments.backend, *folder, files);
   const std::string verdicts = verdicts_json(validation, provenance());
   if (folder) {

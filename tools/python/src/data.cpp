@@ -26,7 +26,7 @@
 #include "engine/replay/replay_netcdf.h"
 #include "engine/results/results_reader.h"
 #include "engine/scenario/plan_fingerprint.h"
-#include "tools/cli/condition_indices.h"
+#include "tools/cli/computed_conditions.h"
 #include "tools/cli/replay_table.h"
 #include "tools/python/src/job.h"
 #include "tools/python/src/run.h"

@@ -19,7 +19,6 @@
 #include "engine/run/control_check.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/computed_conditions.h"
-#include "tools/cli/condition_indices.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/table.h"
 #include "tools/python/src/study_job.h"

@@ -34,7 +34,6 @@
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/computed_conditions.h"
-#include "tools/cli/head_words.h"
 #include "tools/cli/options.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/table.h"

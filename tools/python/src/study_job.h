@@ -26,7 +26,7 @@ inline tools::CommonArguments arguments_of(
     const std::vector<std::pair<const char*, OptionalText>>& given) {
   tools::CommonArguments arguments;
   tools::Options options;
-  arguments.list_simulation(options);
+  arguments.take(options, tools::simulation);
   for (const auto& [name, text] : given) {
     if (text) std::ranges::find(options.all, name, &tools::Option::name)->read({*text});
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/scenario_argument.h"
+#include "tools/cli/supervise.h"
 
 #include <cstddef>
 #include <iostream>
@@ -32,10 +32,30 @@ std::string read_standard_input() {
 
 }  // namespace
 
-Scenario read_scenario_argument(const std::string& file, const std::vector<std::string>& sets,
-                                const ReadHooks& hooks) {
+Scenario read_supervised(const std::string& file, const std::vector<std::string>& sets,
+                         const Session& session, bool quiet, ReadHooks hooks) {
+  ProgressDisplay display = ProgressDisplay::on_standard_error(quiet);
+  const Stopwatch watch;
+  double next = 0.1;
+  hooks.stop = session.stop_hook();
+  hooks.report = [&](double share) {
+    if (watch.seconds() < next) return;
+    next = watch.seconds() + 0.1;
+    show_stage(display, {.stage = "reading conditions", .share = share}, watch.seconds());
+  };
   if (file != "-") return read_scenario(file, sets, hooks);
   return parse_scenario(read_standard_input(), standard_input_name, sets, "", hooks);
+}
+
+void say_ending(const Outcome& outcome, const std::string& what) {
+  if (outcome.complete) return;
+  std::cerr << "headlab: " << (outcome.interrupted ? "interrupted: " : "--max-time reached: ")
+            << what << "\n";
+}
+
+ExitCode ended(const Outcome& outcome, const std::string& what) {
+  say_ending(outcome, what);
+  return exit_code_of(outcome);
 }
 
 }  // namespace headlab::tools

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/extremes_text.h"
 
-#include <cstddef>
-#include <filesystem>
-#include <optional>
-
-#include "engine/files/words.h"
-#include "tools/cli/figure_text.h"
+#include "tools/cli/commands/commands.h"
 
 namespace headlab::tools {
 namespace {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/head_words.h"
 
-#include <algorithm>
-#include <utility>
-
-#include "tools/cli/figure_text.h"
+#include "tools/cli/commands/commands.h"
 
 namespace headlab::tools {
 namespace {
@@ -69,17 +65,6 @@ std::string identical_text(const AlikeHeads& alike) {
 }
 
 }  // namespace
-
-std::string and_listed(const std::vector<std::string>& words) {
-  if (std::ranges::all_of(words, [&](const std::string& word) { return word == words[0]; })) {
-    return words.empty() ? "" : words[0];
-  }
-  std::string text;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    text += (i == 0 ? "" : i + 1 < words.size() ? ", " : " and ") + words[i];
-  }
-  return text;
-}
 
 std::string alike_text(const HeadDiversity& diversity, const AlikeHeads& alike) {
   std::string text;

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/figures_help.h"
-
 #include "engine/moments/error_terms.h"
 #include "engine/moments/layer_estimates.h"
-#include "tools/cli/figure_text.h"
+#include "tools/cli/commands/commands.h"
 #include "tools/cli/layer_table.h"
-#include "tools/cli/text_width.h"
 
 namespace headlab::tools {
 namespace {
