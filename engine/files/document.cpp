@@ -74,11 +74,11 @@ std::size_t utf8_length(std::string_view text) {
 constexpr const char* date_problem =
     "is a date or time, which no parameter takes - write text in quotes";
 
-Location location_of(const toml::source_region& region, const std::string& source) {
+Location location_of(const toml::source_region& region, const Location::Source& source) {
   return {source, static_cast<int>(region.begin.line), static_cast<int>(region.begin.column)};
 }
 
-Value convert(const toml::node& node, const std::string& source, const std::string& path) {
+Value convert(const toml::node& node, const Location::Source& source, const std::string& path) {
   Value value{false, location_of(node.source(), source)};
   if (const auto* boolean = node.as_boolean()) {
     value.data = boolean->get();
@@ -149,8 +149,9 @@ std::string quoted(const std::string& text) {
 }  // namespace
 
 std::string Location::text() const {
-  if (line == 0) return source;
-  return source + ":" + std::to_string(line) + ":" + std::to_string(column);
+  if (!source) return "";
+  if (line == 0) return *source;
+  return *source + ":" + std::to_string(line) + ":" + std::to_string(column);
 }
 
 Value::Value() = default;
@@ -197,10 +198,11 @@ bool operator==(const Value::Entry& a, const Value::Entry& b) {
 }
 
 Value parse_toml(const std::string& text, const std::string& source) {
+  const auto shared = std::make_shared<const std::string>(source);
   try {
-    return convert(toml::parse(std::string_view(text)), source, "");
+    return convert(toml::parse(std::string_view(text)), shared, "");
   } catch (const toml::parse_error& error) {
-    reject(location_of(error.source(), source), "", toml_problem(text, error.description()));
+    reject(location_of(error.source(), shared), "", toml_problem(text, error.description()));
   }
 }
 

@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -14,7 +16,15 @@ namespace headlab {
 
 /// Where a value was written: "scenario.toml:12:5", or "--set data.n=5".
 struct Location {
-  std::string source;
+  /// Its text, which all values of a document share; null: none.
+  using Source = std::shared_ptr<const std::string>;
+
+  Location() = default;
+  Location(const std::string& where) : source(std::make_shared<const std::string>(where)) {}
+  Location(Source where, int at_line, int at_column)
+      : source(std::move(where)), line(at_line), column(at_column) {}
+
+  Source source;
   int line = 0;  ///< 0: no line, the source says it all
   int column = 0;
   std::string text() const;

@@ -382,7 +382,8 @@ std::string source_location(const Condition& condition, const std::string& key) 
     if (member == nullptr) break;
     value = member;
   }
-  return value->location.source.empty() ? "" : value->location.text();
+  const Location::Source& source = value->location.source;
+  return source && !source->empty() ? value->location.text() : "";
 }
 
 void require_one_draw(const Condition& condition, const std::string& reason) {

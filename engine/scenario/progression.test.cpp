@@ -13,7 +13,7 @@ namespace {
 /// The values of `text` as TOML, or the error.
 std::string values_of(const std::string& text) {
   try {
-    const Value table = parse_value(text, "k", {.source = "s"});
+    const Value table = parse_value(text, "k", Location("s"));
     return to_toml({progression(table, "k", 1000), table.location});
   } catch (const InvalidInput& error) {
     return error.what();
