@@ -176,6 +176,18 @@ class TableReader {
                                 const std::vector<std::string>& allowed) const;
   /// Throws InvalidInput for a problem that a law found in its parameters, at the value concerned.
   [[noreturn]] void reject_parameter(const ParameterError& error) const;
+  [[noreturn]] void reject_parameter(const std::string& key, const std::string& problem) const {
+    reject_parameter(ParameterError(key, problem));
+  }
+  /// Runs a law's own check, and rejects what it finds.
+  template <class Check>
+  void checked(const Check& check) const {
+    try {
+      check();
+    } catch (const ParameterError& error) {
+      reject_parameter(error);
+    }
+  }
 
  private:
   const Value& table_;

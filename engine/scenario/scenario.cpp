@@ -30,16 +30,6 @@ constexpr std::size_t max_known_stages = 64;
 /// Training points and replicates: [1, 2^40).
 constexpr Range counts = {.low = 1, .high = 1099511627776.0, .low_open = false};
 
-/// Runs a law's own check; what it finds is refused at the value concerned.
-template <class Check>
-void checked(const TableReader& table, const Check& check) {
-  try {
-    check();
-  } catch (const ParameterError& error) {
-    table.reject_parameter(error);
-  }
-}
-
 void read_name(const Value& root, Condition& condition) {
   const TableReader all(root, "");
   const TableReader scenario(all.need("scenario", "a section with the name of the scenario"),
@@ -126,15 +116,15 @@ class ConditionReader {
     const TableReader regression_table(regression, "data.regression");
     const TableReader noise_table(noise, "data.noise");
     fill_from_file(design_table, regression_table);
-    checked(design_table, [&] { std::visit([](const auto& law) { law.check(); }, s_.design); });
+    design_table.checked([&] { std::visit([](const auto& law) { law.check(); }, s_.design); });
     check_precision(design_table, simulates_ || s_.fixed_design);
     d_ = std::visit([](const auto& law) { return law.dimension(); }, s_.design);
-    checked(regression_table,
-            [&] { std::visit([&](const auto& law) { law.check(d_); }, s_.regression); });
-    checked(noise_table, [&] { std::visit([&](const auto& law) { law.check(d_); }, s_.noise); });
+    regression_table.checked(
+        [&] { std::visit([&](const auto& law) { law.check(d_); }, s_.regression); });
+    noise_table.checked([&] { std::visit([&](const auto& law) { law.check(d_); }, s_.noise); });
     if (const Value* sequence = data.find("sequence")) {
       read_law(*sequence, "data.sequence", s_.sequence);
-      checked({*sequence, "data.sequence"}, [&] {
+      TableReader(*sequence, "data.sequence").checked([&] {
         const SequenceSetting setting{.design = s_.design, .n = s_.n};
         std::visit([&](const auto& law) { law.check(setting); }, s_.sequence);
       });
@@ -147,15 +137,15 @@ class ConditionReader {
     if (design == nullptr) {
       if (regression == nullptr) return;
       regression_table.reject_parameter(
-          ParameterError("law", "is \"file\", which needs a design of law \"file\" to go with"));
+          "law", "is \"file\", which needs a design of law \"file\" to go with");
     }
-    checked(design_table, [&] {
+    design_table.checked([&] {
       if (design->path.empty()) throw ParameterError("path", "is empty");
     });
     // What is wrong with the file itself is refused at its path, whoever reads it first.
     const auto fill = [&](const TableReader& table, auto& law, const auto& from) {
       std::optional<std::string> unreadable;
-      checked(table, [&] {
+      table.checked([&] {
         try {
           files_.fill(law, from);
         } catch (const InvalidInput& error) {
@@ -163,7 +153,7 @@ class ConditionReader {
         }
       });
       if (unreadable) {
-        checked(design_table, [&] { throw ParameterError("path", *unreadable); });
+        design_table.checked([&] { throw ParameterError("path", *unreadable); });
       }
     };
     std::optional<int> regression_column;
@@ -185,7 +175,7 @@ class ConditionReader {
         heads.need("kernel", "a law table such as { law = \"gaussian\", bandwidth = 0.5 }");
     read_law(subspaces, "heads.subspaces", s_.subspaces);
     read_law(kernel, "heads.kernel", s_.kernel);
-    checked(heads, [&] {
+    heads.checked([&] {
       if (s_.k > d_) {
         throw ParameterError(
             "dim", "is " + std::to_string(s_.k) + ", the design has dim " + std::to_string(d_));
@@ -193,20 +183,23 @@ class ConditionReader {
     });
 
     const Sizes sizes{.d = d_, .heads = s_.heads, .k = s_.k, .n = s_.n};
-    checked({subspaces, "heads.subspaces"}, [&] { fill_subspaces(); });
-    checked({subspaces, "heads.subspaces"},
-            [&] { std::visit([&](const auto& law) { law.check(sizes); }, s_.subspaces); });
+    TableReader(subspaces, "heads.subspaces").checked([&] { fill_subspaces(); });
+    TableReader(subspaces, "heads.subspaces").checked([&] {
+      std::visit([&](const auto& law) { law.check(sizes); }, s_.subspaces);
+    });
     if (const Value* mechanism = heads.find("mechanism")) {
       MechanismStages stages;
       read_stages(*mechanism, "heads.mechanism", stages);
-      checked({*mechanism, "heads.mechanism"},
-              [&] { check_stages(stages, sizes, s_.kernel, projects_queries_apart(s_)); });
+      TableReader(*mechanism, "heads.mechanism").checked([&] {
+        check_stages(stages, sizes, s_.kernel, projects_queries_apart(s_));
+      });
       s_.mechanism = stages;
     }
     if (const Value* weights = heads.find("weights")) {
       read_law(*weights, "heads.weights", s_.weights);
-      checked({*weights, "heads.weights"},
-              [&] { std::visit([&](const auto& law) { law.check(sizes); }, s_.weights); });
+      TableReader(*weights, "heads.weights").checked([&] {
+        std::visit([&](const auto& law) { law.check(sizes); }, s_.weights);
+      });
     }
   }
 
@@ -224,7 +217,7 @@ class ConditionReader {
   void read_queries() {
     const Value& queries = root_.need("queries", "a section with law = \"points\" or \"design\"");
     read_law(queries, "queries", s_.queries);
-    checked({queries, "queries"}, [&] {
+    TableReader(queries, "queries").checked([&] {
       if (std::holds_alternative<FileRegression>(s_.regression) &&
           !std::holds_alternative<DesignQueries>(s_.queries)) {
         throw ParameterError("law",
@@ -239,7 +232,7 @@ class ConditionReader {
 
   /// \param drawn whether points of the design are drawn, which are float32
   void check_precision(const TableReader& design, bool drawn) const {
-    checked(design, [&] { require_precision(s_.design, drawn ? drawn_points : closed_forms); });
+    design.checked([&] { require_precision(s_.design, drawn ? drawn_points : closed_forms); });
   }
 
   /// The same of the directions that heads see. Heads that are drawn again or that learn may see
@@ -254,11 +247,12 @@ class ConditionReader {
         redraws(s_.subspaces) || std::holds_alternative<LearnedSubspaces>(s_.subspaces);
     const auto heads = section("heads", "");
     std::vector<Eigen::MatrixXd> bases;
-    checked({heads.need("subspaces", ""), "heads.subspaces"}, [&] {
+    TableReader(heads.need("subspaces", ""), "heads.subspaces").checked([&] {
       if (!any) bases = subspace_bases(s_);
     });
-    checked({section("data", "").need("design", ""), "data.design"},
-            [&] { require_head_precision(s_.design, spreads, bases); });
+    TableReader(section("data", "").need("design", ""), "data.design").checked([&] {
+      require_head_precision(s_.design, spreads, bases);
+    });
   }
 
   void read_run() {
@@ -290,8 +284,7 @@ class ConditionReader {
     if (!std::holds_alternative<ExactControls>(s_.controls)) return;
     const auto require = [&](bool met, const std::string& problem) {
       if (met) return;
-      section("run", "").reject_parameter(
-          ParameterError("controls", "is \"exact\", which " + problem));
+      section("run", "").reject_parameter("controls", "is \"exact\", which " + problem);
     };
     require(s_.estimator == Estimator::conditional, "needs estimator \"conditional\"");
     require(s_.moments == MomentMode::pairwise, "needs moments \"pairwise\"");
@@ -314,36 +307,36 @@ class ConditionReader {
   /// What the laws of the heads ask of one another and of the run.
   void check_heads() const {
     const TableReader heads(root_.need("heads", ""), "heads");
-    checked(heads, [&] { check_projections(); });
+    heads.checked([&] { check_projections(); });
     const auto* learned = std::get_if<LearnedSubspaces>(&s_.subspaces);
     if (learned != nullptr && any_stage(s_.mechanism)) {
-      heads.reject_parameter(ParameterError(
+      heads.reject_parameter(
           "mechanism",
           "cannot be given for subspaces of law \"learned\", whose gradients are those "
-          "of plain heads"));
+          "of plain heads");
     }
     if (learned != nullptr && !std::holds_alternative<IndependentSequence>(s_.sequence)) {
       section("data", "")
-          .reject_parameter(ParameterError(
-              "sequence", "must have law \"independent\" for subspaces of law \"learned\""));
+          .reject_parameter("sequence",
+                            "must have law \"independent\" for subspaces of law \"learned\"");
     }
     if (learned == nullptr) {
       if (!std::holds_alternative<LearnedWeights>(s_.weights)) return;
-      heads.reject_parameter(ParameterError(
-          "weights", "have law \"learned\", which needs subspaces of law \"learned\" too"));
+      heads.reject_parameter("weights",
+                             "have law \"learned\", which needs subspaces of law \"learned\" too");
     }
     if (learned->once()) return;
     if (std::holds_alternative<OptimalWeights>(s_.weights)) {
-      heads.reject_parameter(ParameterError(
+      heads.reject_parameter(
           "weights",
           "of law \"optimal\" need the same heads in every replicate - use uniform or "
-          "learned weights, or fit = \"once\""));
+          "learned weights, or fit = \"once\"");
     }
     if (s_.estimator == Estimator::conditional) {
       section("run", "").reject_parameter(
-          ParameterError("estimator",
-                         "must be \"plain\": heads that are learned in every replicate "
-                         "depend on its noise"));
+          "estimator",
+          "must be \"plain\": heads that are learned in every replicate "
+          "depend on its noise");
     }
   }
 
@@ -354,23 +347,22 @@ class ConditionReader {
                              : !redraws(s_.subspaces) ? "queries"
                                                       : "heads and queries";
     if (s_.replicates % leaf_replicates != 0) {
-      section("run", "").reject_parameter(ParameterError(
+      section("run", "").reject_parameter(
           "replicates", "is " + std::to_string(s_.replicates) + ", must be a multiple of 8: " +
-                            what + " are drawn again for every 8 replicates"));
+                            what + " are drawn again for every 8 replicates");
     }
     if (std::holds_alternative<OptimalWeights>(s_.weights)) {
       section("heads", "")
-          .reject_parameter(
-              ParameterError("weights", "of law \"optimal\" are found once, but " + what +
-                                            " are drawn again for every 8 replicates - use uniform "
-                                            "weights, or leave redraw out"));
+          .reject_parameter("weights", "of law \"optimal\" are found once, but " + what +
+                                           " are drawn again for every 8 replicates - use uniform "
+                                           "weights, or leave redraw out");
     }
   }
 
   void calibrate_mechanism() {
     const Value* mechanism = section("heads", "").find("mechanism");
     if (mechanism == nullptr) return;
-    checked({*mechanism, "heads.mechanism"}, [&] { calibrate_stages(s_); });
+    TableReader(*mechanism, "heads.mechanism").checked([&] { calibrate_stages(s_); });
   }
 
   /// Separate projections of the queries are for softmax, and learning for laws with a product

@@ -26,15 +26,6 @@ constexpr Range token_counts = {.low = 1, .high = 65536, .low_open = false, .hig
 constexpr Range replicate_counts = {.low = 1, .high = 1099511627776.0, .low_open = false};
 constexpr int max_samples = 20;
 
-template <class Check>
-void checked_at(const TableReader& table, const Check& check) {
-  try {
-    check();
-  } catch (const ParameterError& error) {
-    table.reject_parameter(error);
-  }
-}
-
 std::string sizes_text(std::size_t rows, std::size_t columns) {
   return std::to_string(rows) + " x " + std::to_string(columns);
 }
@@ -105,11 +96,11 @@ class StackReader {
         tokens.need("design", "a law table such as { law = \"normal\", dim = 12 }");
     read_law(design, "tokens.design", s_.design);
     const TableReader table(design, "tokens.design");
-    checked_at(table, [&] { check_design(); });
+    table.checked([&] { check_design(); });
     d_ = dimension_of(s_.design);
     tokens.optional("fixed_design", s_.fixed_design, "");
     tokens.optional("design_seed", s_.design_seed, "");
-    checked_at(tokens, [&] {
+    tokens.checked([&] {
       if (tokens.find("design_seed") != nullptr && !s_.fixed_design) {
         throw ParameterError("design_seed",
                              "has no effect without fixed_design = true - add that, or remove "
@@ -171,7 +162,7 @@ class StackReader {
     read_law(maps, "heads.maps", s_.maps);
     heads.choice<bool>("values", s_.averaged, {{"independent", false}, {"averaged", true}});
     heads.choice<bool>("order", s_.alternating, {{"together", false}, {"alternating", true}});
-    checked_at(heads, [&] {
+    heads.checked([&] {
       if (s_.averaged && s_.alternating) {
         throw ParameterError("order",
                              "is \"alternating\", which leaves nothing to average - use values = "
@@ -182,10 +173,9 @@ class StackReader {
                        std::holds_alternative<PrunedMaps>(s_.maps);
     for (const char* key : {"dim", "value_dim"}) {
       if (drawn || heads.find(key) == nullptr) continue;
-      heads.reject_parameter(
-          ParameterError(key,
-                         "has no effect with these maps (allowed with law \"gaussian\" or "
-                         "\"pruned\")"));
+      heads.reject_parameter(key,
+                             "has no effect with these maps (allowed with law \"gaussian\" or "
+                             "\"pruned\")");
     }
     if (drawn) {
       int dim = 1;
@@ -194,8 +184,8 @@ class StackReader {
       s_.value_dim = dim;
       heads.optional("value_dim", s_.value_dim, within(1, 4096), "");
     }
-    checked_at({maps, "heads.maps"}, [&] { check_maps(); });
-    checked_at({kernel, "heads.kernel"}, [&] { check_fixed(); });
+    TableReader(maps, "heads.maps").checked([&] { check_maps(); });
+    TableReader(kernel, "heads.kernel").checked([&] { check_fixed(); });
   }
 
   /// Query-key maps are read by softmax alone.
@@ -266,12 +256,13 @@ class StackReader {
     layers.choice<bool>("weights", s_.shared_weights, {{"fresh", false}, {"shared", true}});
     if (const Value* norm = layers.find("norm")) {
       read_law(*norm, "layers.norm", s_.norm);
-      checked_at({*norm, "layers.norm"},
-                 [&] { std::visit([&](const auto& law) { check_norm(law); }, s_.norm); });
+      TableReader(*norm, "layers.norm").checked([&] {
+        std::visit([&](const auto& law) { check_norm(law); }, s_.norm);
+      });
     }
     if (const Value* mlp = layers.find("mlp")) {
       read_law(*mlp, "layers.mlp", s_.mlp);
-      checked_at({*mlp, "layers.mlp"}, [&] {
+      TableReader(*mlp, "layers.mlp").checked([&] {
         const auto* given = std::get_if<GivenMlp>(&s_.mlp);
         if (given == nullptr) return;
         require_matrix("input", given->input, d(), given->bias.size());
@@ -293,12 +284,11 @@ class StackReader {
     const bool fixed = std::holds_alternative<FixedAttention>(s_.kernel);
     const TableReader layers = section("layers", "");
     if (s_.memory > 0 && (fixed || std::holds_alternative<UniformAttention>(s_.kernel))) {
-      layers.reject_parameter(ParameterError(
-          "memory", "needs scores (allowed with kernel softmax, independent_logits)"));
+      layers.reject_parameter("memory",
+                              "needs scores (allowed with kernel softmax, independent_logits)");
     }
     if (s_.causal && fixed) {
-      layers.reject_parameter(
-          ParameterError("mask", "is \"causal\" - give masked matrices of kernel \"fixed\""));
+      layers.reject_parameter("mask", "is \"causal\" - give masked matrices of kernel \"fixed\"");
     }
   }
 
