@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/dataset/dataset.h"
-#include "engine/files/scratch_path.h"
+#include "engine/files/atomic_file.h"
 
 namespace headlab {
 

@@ -6,12 +6,15 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 #include "engine/files/error.h"
-#include "engine/files/scratch_path.h"
 #include "engine/files/temporary_path.h"
 
 namespace headlab {
@@ -76,6 +79,17 @@ class OutputFile {
   int descriptor_ = -1;
   std::optional<ScratchPath> scratch_;
 };
+
+struct Registry {
+  std::mutex mutex;
+  std::vector<std::string> paths;
+};
+
+/// Never destroyed: a signal may come while the program ends.
+Registry& registry() {
+  static auto* const all = new Registry;
+  return *all;
+}
 
 }  // namespace
 
@@ -158,6 +172,27 @@ void write_atomically(const std::string& path,
   file.close();
   file.rename();
   flush_folder_of(path);
+}
+
+ScratchPath::ScratchPath(std::string path) : path_(std::move(path)) {
+  const std::lock_guard lock(registry().mutex);
+  registry().paths.push_back(path_);
+}
+
+ScratchPath::~ScratchPath() {
+  const std::lock_guard lock(registry().mutex);
+  std::erase(registry().paths, path_);
+}
+
+void remove_scratch_paths() {
+  registry().mutex.lock();
+  // Twice: a thread may be making a file in a folder of which this lists the files.
+  for (int turn = 0; turn < 2; ++turn) {
+    for (const std::string& path : registry().paths) {
+      std::error_code none;
+      std::filesystem::remove_all(path, none);
+    }
+  }
 }
 
 }  // namespace headlab

@@ -43,4 +43,21 @@ std::string folder_of(const std::string& path);
 /// Flushes the folder that `path` is in, so that a rename to `path` is on the disk. Best effort.
 void flush_folder_of(const std::string& path);
 
+/// Names a file or folder to remove where the process quits before this object is gone. It neither
+/// makes nor removes it itself.
+class ScratchPath {
+ public:
+  explicit ScratchPath(std::string path);
+  ~ScratchPath();
+  ScratchPath(const ScratchPath&) = delete;
+  ScratchPath& operator=(const ScratchPath&) = delete;
+
+ private:
+  std::string path_;
+};
+
+/// Removes what every ScratchPath names and keeps further ones from being made: threads that try
+/// wait for ever. To be followed by _exit().
+void remove_scratch_paths();
+
 }  // namespace headlab

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/files/machine.h"
 #include "engine/files/provenance.h"
 
 namespace headlab {

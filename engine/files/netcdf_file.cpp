@@ -26,6 +26,12 @@ void check(int status, const std::string& about) {
   if (status != NC_NOERR) throw NetcdfError(about + ": " + nc_strerror(status));
 }
 
+/// False where the status is that of what is not there.
+bool is_there(int status, int missing, const std::string& about) {
+  if (status != missing) check(status, about);
+  return status == NC_NOERR;
+}
+
 /// Number of elements of an array that memory has room for: a file may state any lengths.
 std::size_t checked_size(const std::vector<std::size_t>& lengths, const std::string& name) {
   constexpr std::size_t item = 8, small = std::size_t{1} << 20;
@@ -71,9 +77,44 @@ std::size_t slab_size(int group, int variable, const NetcdfGroup::Slab& where,
   return checked_size(where.count, name);
 }
 
+void require_size(std::size_t size, std::size_t given, const std::string& name) {
+  if (size != given) throw NetcdfError(name + ": size does not fit its dimensions");
+}
+
 /// A text of the library, which is nullptr where a file has none.
 std::string text_of(const char* text) {
   return text == nullptr ? "" : text;
+}
+
+/// Names of what `list` counts and lists of a group.
+template <class List, class Name>
+std::vector<std::string> names_of(int group, const char* what, const List& list, const Name& name) {
+  int count = 0;
+  check(list(group, &count, nullptr), what);
+  std::vector<int> ids(static_cast<std::size_t>(count));
+  check(list(group, &count, ids.data()), what);
+  std::vector<std::string> names;
+  for (const int id : ids) {
+    char text[NC_MAX_NAME + 1] = {};
+    check(name(group, id, text), what);
+    names.emplace_back(text);
+  }
+  return names;
+}
+
+/// A text attribute of a variable or group.
+std::string attribute_text(int group, int of, const std::string& name, nc_type type,
+                           std::size_t length) {
+  if (type == NC_STRING) {
+    char* pointer = nullptr;
+    check(nc_get_att_string(group, of, name.c_str(), &pointer), name);
+    const std::string text = text_of(pointer);
+    nc_free_string(1, &pointer);
+    return text;
+  }
+  std::string text(length, '\0');
+  check(nc_get_att_text(group, of, name.c_str(), text.data()), name);
+  return text;
 }
 
 }  // namespace
@@ -153,9 +194,7 @@ void NetcdfGroup::define_doubles(const std::string& name,
 void NetcdfGroup::put(const std::string& name, const Slab& where,
                       std::vector<double> values) const {
   const int id = variable(name);
-  if (slab_size(id_, id, where, name) != values.size()) {
-    throw NetcdfError(name + ": size does not fit its dimensions");
-  }
+  require_size(slab_size(id_, id, where, name), values.size(), name);
   if (values.empty()) return;
   puts_->push_back([group = id_, id, where, name, all = std::move(values)] {
     check(nc_put_vara_double(group, id, where.start.data(), where.count.data(), all.data()), name);
@@ -177,8 +216,7 @@ void NetcdfGroup::write(const std::string& name, const std::vector<std::string>&
   define_doubles(name, dimensions, text);
   puts_->push_back([group = *this, id = variable(name), name, values = std::move(values)] {
     const std::vector<double> all = values();
-    if (group.size(id) != all.size())
-      throw NetcdfError(name + ": size does not fit its dimensions");
+    require_size(group.size(id), all.size(), name);
     if (!all.empty()) check(nc_put_var_double(group.id_, id, all.data()), name);
   });
 }
@@ -186,7 +224,7 @@ void NetcdfGroup::write(const std::string& name, const std::vector<std::string>&
 void NetcdfGroup::write(const std::string& name, const std::vector<std::string>& dimensions,
                         const VariableText& text, std::vector<std::int64_t> values) const {
   const int id = define(name, NC_INT64, dimensions, text);
-  if (size(id) != values.size()) throw NetcdfError(name + ": size does not fit its dimensions");
+  require_size(size(id), values.size(), name);
   if (values.empty()) return;
   puts_->push_back([group = id_, id, name, all = std::move(values)] {
     check(nc_put_var(group, id, all.data()), name);
@@ -196,7 +234,7 @@ void NetcdfGroup::write(const std::string& name, const std::vector<std::string>&
 void NetcdfGroup::write(const std::string& name, const std::vector<std::string>& dimensions,
                         const VariableText& text, std::vector<std::string> values) const {
   const int id = define(name, NC_STRING, dimensions, text);
-  if (size(id) != values.size()) throw NetcdfError(name + ": size does not fit its dimensions");
+  require_size(size(id), values.size(), name);
   if (values.empty()) return;
   puts_->push_back([group = id_, id, name, all = std::move(values)] {
     std::vector<const char*> pointers;
@@ -213,16 +251,12 @@ NetcdfGroup NetcdfGroup::find_group(const std::string& name) const {
 
 bool NetcdfGroup::has_group(const std::string& name) const {
   int id = -1;
-  const int status = nc_inq_grp_ncid(id_, name.c_str(), &id);
-  if (status != NC_ENOGRP) check(status, name);
-  return status == NC_NOERR;
+  return is_there(nc_inq_grp_ncid(id_, name.c_str(), &id), NC_ENOGRP, name);
 }
 
 bool NetcdfGroup::has_dimension(const std::string& name) const {
   int id = -1;
-  const int status = nc_inq_dimid(id_, name.c_str(), &id);
-  if (status != NC_EBADDIM) check(status, name);
-  return status == NC_NOERR;
+  return is_there(nc_inq_dimid(id_, name.c_str(), &id), NC_EBADDIM, name);
 }
 
 std::size_t NetcdfGroup::dimension(const std::string& name) const {
@@ -235,37 +269,16 @@ std::size_t NetcdfGroup::dimension(const std::string& name) const {
 
 bool NetcdfGroup::has_variable(const std::string& name) const {
   int id = -1;
-  const int status = nc_inq_varid(id_, name.c_str(), &id);
-  if (status != NC_ENOTVAR) check(status, name);
-  return status == NC_NOERR;
+  return is_there(nc_inq_varid(id_, name.c_str(), &id), NC_ENOTVAR, name);
 }
 
 std::vector<std::string> NetcdfGroup::variables() const {
-  int count = 0;
-  check(nc_inq_nvars(id_, &count), "variables");
-  std::vector<int> ids(static_cast<std::size_t>(count));
-  check(nc_inq_varids(id_, &count, ids.data()), "variables");
-  std::vector<std::string> names;
-  for (const int id : ids) {
-    char name[NC_MAX_NAME + 1] = {};
-    check(nc_inq_varname(id_, id, name), "variables");
-    names.emplace_back(name);
-  }
-  return names;
+  return names_of(id_, "variables", nc_inq_varids, nc_inq_varname);
 }
 
 std::vector<std::string> NetcdfGroup::groups() const {
-  int count = 0;
-  check(nc_inq_grps(id_, &count, nullptr), "groups");
-  std::vector<int> ids(static_cast<std::size_t>(count));
-  check(nc_inq_grps(id_, &count, ids.data()), "groups");
-  std::vector<std::string> names;
-  for (const int id : ids) {
-    char name[NC_MAX_NAME + 1] = {};
-    check(nc_inq_grpname(id, name), "groups");
-    names.emplace_back(name);
-  }
-  return names;
+  const auto name = [](int, int group, char* text) { return nc_inq_grpname(group, text); };
+  return names_of(id_, "groups", nc_inq_grps, name);
 }
 
 std::vector<std::size_t> NetcdfGroup::shape(const std::string& name) const {
@@ -307,17 +320,9 @@ std::vector<std::pair<std::string, NetcdfGroup::Attribute>> NetcdfGroup::attribu
     nc_type type = NC_NAT;
     std::size_t length = 0;
     check(nc_inq_att(id_, of, key, &type, &length), key);
-    if (type == NC_CHAR) {
-      std::string text(length, '\0');
-      check(nc_get_att_text(id_, of, key, text.data()), key);
-      all.emplace_back(key, std::move(text));
-    } else if (length != 1) {
-      continue;
-    } else if (type == NC_STRING) {
-      char* pointer = nullptr;
-      check(nc_get_att_string(id_, of, key, &pointer), key);
-      all.emplace_back(key, text_of(pointer));
-      nc_free_string(1, &pointer);
+    if (type != NC_CHAR && length != 1) continue;
+    if (type == NC_CHAR || type == NC_STRING) {
+      all.emplace_back(key, attribute_text(id_, of, key, type, length));
     } else if (type == NC_FLOAT || type == NC_DOUBLE) {
       double number = 0;
       check(nc_get_att_double(id_, of, key, &number), key);
@@ -333,26 +338,17 @@ std::vector<std::pair<std::string, NetcdfGroup::Attribute>> NetcdfGroup::attribu
 
 bool NetcdfGroup::has_attribute(const std::string& name) const {
   int id = -1;
-  const int status = nc_inq_attid(id_, NC_GLOBAL, name.c_str(), &id);
-  if (status != NC_ENOTATT) check(status, name);
-  return status == NC_NOERR;
+  return is_there(nc_inq_attid(id_, NC_GLOBAL, name.c_str(), &id), NC_ENOTATT, name);
 }
 
 std::string NetcdfGroup::text_attribute(const std::string& name) const {
   nc_type type = NC_NAT;
   std::size_t length = 0;
   check(nc_inq_att(id_, NC_GLOBAL, name.c_str(), &type, &length), name);
-  if (type == NC_STRING && length == 1) {
-    char* pointer = nullptr;
-    check(nc_get_att_string(id_, NC_GLOBAL, name.c_str(), &pointer), name);
-    const std::string text = text_of(pointer);
-    nc_free_string(1, &pointer);
-    return text;
+  if (type != NC_CHAR && (type != NC_STRING || length != 1)) {
+    throw NetcdfError(name + ": is not text");
   }
-  if (type != NC_CHAR) throw NetcdfError(name + ": is not text");
-  std::string text(length, '\0');
-  check(nc_get_att_text(id_, NC_GLOBAL, name.c_str(), text.data()), name);
-  return text;
+  return attribute_text(id_, NC_GLOBAL, name, type, length);
 }
 
 std::int64_t NetcdfGroup::integer_attribute(const std::string& name) const {

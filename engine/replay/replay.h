@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/files/machine.h"
+#include "engine/files/provenance.h"
 #include "engine/run/session.h"
 #include "engine/scenario/condition.h"
 #include "kernels/plan.h"

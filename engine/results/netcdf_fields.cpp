@@ -108,7 +108,7 @@ std::string NetcdfFields::flat_name(const std::string& name) const {
   return taken ? item_ + "_" + name : name;
 }
 
-std::vector<std::string> NetcdfFields::words_of(const std::string& text) {
+std::vector<std::string> axes_of(const std::string& text) {
   std::istringstream in(text);
   return {std::istream_iterator<std::string>(in), {}};
 }

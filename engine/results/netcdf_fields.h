@@ -19,6 +19,9 @@
 
 namespace headlab {
 
+/// Axes of an array, of a text with spaces between them.
+std::vector<std::string> axes_of(const std::string& text);
+
 /// Variables of one group, filled part by part and then written. Where nothing is put numbers are
 /// NaN, whole numbers 0 and texts empty.
 class FieldTable {
@@ -124,7 +127,7 @@ class NetcdfFields {
            const FieldText& text) {
     const std::string flat = flat_name(name);
     flat_arrays(array, [&](const std::string& part, const char* of, std::span<const double> all) {
-      arrays_.table->put(flat + part, arrays_.at, words_of(text.axes), array.shape,
+      arrays_.table->put(flat + part, arrays_.at, axes_of(text.axes), array.shape,
                          {of ? of + (" of " + flat) : doc, text.unit}, all);
     });
   }
@@ -153,13 +156,109 @@ class NetcdfFields {
                  bool known);
   /// The name of a field in this list.
   std::string flat_name(const std::string& name) const;
-  static std::vector<std::string> words_of(const std::string& text);
 
   Place single_, arrays_;
   const FieldTable* outside_;  ///< with what has one value outside of lists
   std::string prefix_;         ///< name of the result that the fields are in; empty: none
   std::string doc_;            ///< of that result
   std::string item_;           ///< name of an item of the list that the fields are in; empty: none
+};
+
+/// Writes records along a new dimension: a variable for each field of list(record, visit), which
+/// names them for read_records() too.
+/// \param lengths of further axes, which the group has or inherits
+template <class Record, class List>
+void write_records(const NetcdfGroup& group, const std::string& axis,
+                   const std::vector<Record>& records, const List& list,
+                   std::map<std::string, std::size_t> lengths = {}) {
+  group.define_dimension(axis, records.size());
+  lengths[axis] = records.size();
+  FieldTable table(std::move(lengths));
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const NetcdfFields::Place place{&table, FieldTable::Position{{axis}, {i}}};
+    NetcdfFields visit(place, place);
+    list(records[i], visit);
+  }
+  table.write(group);
+}
+
+/// Fills the numbers of records from their variables.
+class RecordReader {
+ public:
+  RecordReader(NetcdfGroup group, std::string axis)
+      : group_(group), axis_(std::move(axis)), size_(group.dimension(axis_)) {}
+
+  /// Goes to the next record; false behind the last.
+  bool next() { return ++read_ <= size_; }
+
+  template <class T>
+  void operator()(const char* name, T& value, const char*, const FieldText& = {}) {
+    if constexpr (std::floating_point<T>) {
+      value = at(doubles_, name, [&] { return group_.doubles(name); });
+    } else {
+      const std::int64_t number = at(integers_, name, [&] { return group_.integers(name); });
+      if (number < 0) throw NetcdfError(std::string(name) + ": is negative");
+      value = static_cast<T>(number);
+    }
+  }
+
+ private:
+  template <class Columns, class Read>
+  auto at(Columns& columns, const std::string& name, const Read& read) {
+    const auto [found, is_new] = columns.try_emplace(name);
+    if (is_new) found->second = read();
+    if (found->second.size() != size_) {
+      throw NetcdfError(axis_ + ": variables of different lengths");
+    }
+    return found->second[read_ - 1];
+  }
+
+  NetcdfGroup group_;
+  std::string axis_;
+  std::size_t size_, read_ = 0;
+  std::map<std::string, std::vector<double>> doubles_;
+  std::map<std::string, std::vector<std::int64_t>> integers_;
+};
+
+/// Records of numbers that write_records() wrote, whole numbers not negative. Throws NetcdfError.
+template <class Record, class List>
+std::vector<Record> read_records(const NetcdfGroup& group, const std::string& axis,
+                                 const List& list) {
+  std::vector<Record> records;
+  for (RecordReader visit(group, axis); visit.next();) {
+    Record one;
+    list(one, visit);
+    records.push_back(one);
+  }
+  return records;
+}
+
+/// Writes fields as attributes of a group: texts and whole numbers.
+struct PutAttributes {
+  const NetcdfGroup& group;
+  template <class T>
+  void operator()(const char* name, const T& value) const {
+    if constexpr (std::integral<T>) {
+      group.put_attribute(name, static_cast<std::int64_t>(value));
+    } else {
+      group.put_attribute(name, value);
+    }
+  }
+};
+
+/// Fills them again. Throws NetcdfError, for negative numbers too.
+struct TakeAttributes {
+  const NetcdfGroup& group;
+  template <class T>
+  void operator()(const char* name, T& value) const {
+    if constexpr (std::integral<T>) {
+      const std::int64_t number = group.integer_attribute(name);
+      if (number < 0) throw NetcdfError(std::string(name) + ": is negative");
+      value = static_cast<T>(number);
+    } else {
+      value = group.text_attribute(name);
+    }
+  }
 };
 
 }  // namespace headlab

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/files/machine.h"
+#include "engine/files/provenance.h"
 #include "engine/moments/estimates.h"
 #include "engine/moments/layer_estimates.h"
 #include "engine/moments/moment_tree.h"

@@ -13,9 +13,7 @@
 #include "engine/results/netcdf_fields.h"
 #include "engine/results/results_id.h"
 #include "engine/results/results_nodes.h"
-#include "engine/results/results_precision.h"
 #include "engine/results/results_scenario.h"
-#include "engine/results/results_share.h"
 #include "engine/scenario/plan_fingerprint.h"
 #include "kernels/stack/stack.h"
 
@@ -75,58 +73,18 @@ struct FileRecord {
   }
 
  private:
-  /// Means and coefficients of kernels/controls.h, those of pairs as matrices of heads.
+  /// Those of pairs as matrices of heads.
   template <class Visitor>
-  void visit_controls(Visitor& visit, const Controls& controls) const {
-    const auto queries = static_cast<std::size_t>(one.plan.queries);
-    const auto heads = static_cast<std::size_t>(one.plan.heads);
-    const auto of_heads = [&](const char* name, const std::vector<double>& numbers,
-                              const char* doc) {
-      visit(name, shaped(numbers, {queries, heads}), doc, {.axes = "query head"});
+  void visit_controls(Visitor& visit, Controls controls) const {
+    controls.use = control_use(one).value_or(ControlUse());
+    const auto put = [&](const char* name, const char* axes, const auto& numbers, const char* doc) {
+      const ControlShape shape = control_shape(axes, static_cast<std::size_t>(one.plan.queries),
+                                               static_cast<std::size_t>(one.plan.heads));
+      std::vector<double> all(numbers.begin(), numbers.end());
+      if (shape.of_pairs) all = matrices(all, shape.size);
+      visit(name, shaped(all, shape.lengths), doc, {.axes = axes});
     };
-    const auto of_estimates = [&](const char* name, const std::vector<double>& numbers,
-                                  const char* doc) {
-      visit(name, shaped(numbers, {queries, heads, estimate_controls}), doc,
-            {.axes = "query head estimate_control"});
-    };
-    const auto of_noise = [&](const char* name, const std::vector<double>& numbers,
-                              const char* doc) {
-      const std::vector<double> all = matrices(numbers, noise_controls);
-      visit(name, shaped(all, {queries, heads, heads, noise_controls}), doc,
-            {.axes = "query head head_2 noise_control"});
-    };
-    of_heads(control_variables.log_scale, controls.means.log_scale,
-             "log of the scale of kernel sums");
-    of_heads(control_variables.estimate, controls.means.estimate,
-             "r_h, mean of sum w m over that of sum w");
-    of_estimates(control_variables.estimate_mean, controls.means.of_estimates,
-                 "mean of a control of an estimate");
-    of_estimates(control_variables.estimate_coefficient, controls.of_estimates,
-                 "coefficient of a control of an estimate");
-    of_noise(control_variables.noise_mean, controls.means.of_noise,
-             "mean of a control of the noise of two heads, for head <= head_2");
-    of_noise(control_variables.noise_coefficient, controls.of_noise,
-             "coefficient of a control of the noise of two heads, for head <= head_2");
-    of_heads(control_variables.like, {controls.alike.begin(), controls.alike.end()},
-             "the first head that is like a head at a query");
-    const ControlUse use = control_use(one).value_or(ControlUse());
-    const FieldText bounds_of_query{.axes = "query bound"};
-    visit(control_variables.estimate_replicates, shaped(use.estimates, {queries, 2}),
-          "least and most replicates of a run whose estimates are taken with controls",
-          bounds_of_query);
-    const std::vector<double> of_pairs = matrices(use.noise, 2);
-    visit(control_variables.noise_replicates, shaped(of_pairs, {queries, heads, heads, 2}),
-          "least and most replicates of a run whose noise is taken with controls",
-          {.axes = "query head head_2 bound"});
-    of_heads(control_variables.estimate_rounding, use.estimate_rounding,
-             "bound of the rounding of an estimate with controls");
-    const std::vector<double> rounding = matrices(use.noise_rounding, 1);
-    visit(control_variables.noise_rounding, shaped(rounding, {queries, heads, heads}),
-          "bound of the rounding of noise with controls", {.axes = "query head head_2"});
-    const std::vector<double> left = matrices(use.covariance_left, 1);
-    visit(control_variables.covariance_left, shaped(left, {queries, heads, heads}),
-          "covariance of two estimates less that of their adjustments, in the pilot",
-          {.axes = "query head head_2"});
+    for_each_control_variable(controls, put);
   }
   /// [Q][P][size] as [Q][H][H][size], the pair (h, l) at both places.
   std::vector<double> matrices(const std::vector<double>& of_pairs, std::size_t size) const {
@@ -225,7 +183,7 @@ Lengths lengths_of(const LayoutGroup& group, const RunResult& result) {
 }
 
 /// How heads that were learned once came along, of all conditions of a group.
-void write_history(const NetcdfGroup& group, Lengths lengths, const LayoutGroup& of,
+void write_history(const NetcdfGroup& group, const Lengths& lengths, const LayoutGroup& of,
                    const RunResult& result) {
   std::vector<CheckRecord> records;
   for (const std::size_t c : of.conditions) {
@@ -234,16 +192,9 @@ void write_history(const NetcdfGroup& group, Lengths lengths, const LayoutGroup&
     for (const FitCheck& check : learned->fit.history) records.push_back({c, check});
   }
   if (records.empty()) return;
-  lengths["check"] = records.size();
-  FieldTable table(lengths);
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const NetcdfFields::Place place{&table, FieldTable::Position{{"check"}, {i}}};
-    NetcdfFields visit(place, place);
-    records[i].fields(visit);
-  }
-  const NetcdfGroup history = group.define_group("history");
-  history.define_dimension("check", records.size());
-  table.write(history);
+  write_records(
+      group.define_group("history"), "check", records,
+      [](const CheckRecord& record, auto& visit) { record.fields(visit); }, lengths);
 }
 
 void write_conditions(const NetcdfGroup& root, const RunResult& result,
@@ -289,6 +240,20 @@ void write_conditions(const NetcdfGroup& root, const RunResult& result,
 }
 
 }  // namespace
+
+ControlShape control_shape(const std::string& axes, std::size_t queries, std::size_t heads) {
+  ControlShape shape;
+  for (const std::string& axis : axes_of(axes)) {
+    shape.lengths.push_back(axis == "query"              ? queries
+                            : axis.starts_with("head")   ? heads
+                            : axis == "estimate_control" ? estimate_controls
+                            : axis == "noise_control"    ? noise_controls
+                                                         : 2);
+    if (shape.of_pairs) shape.size = shape.lengths.back();
+    shape.of_pairs = shape.of_pairs || axis == "head_2";
+  }
+  return shape;
+}
 
 std::string layout_group_name(std::size_t layout) {
   return "layout_" + std::to_string(layout);

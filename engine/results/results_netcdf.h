@@ -8,7 +8,7 @@
 
 #include "engine/files/netcdf_file.h"
 #include "engine/files/provenance.h"
-#include "engine/results/index_value.h"
+#include "engine/results/computed.h"
 #include "engine/results/result.h"
 #include "engine/scenario/scenario.h"
 
@@ -23,21 +23,47 @@ inline constexpr const char* no_nodes_attribute = "without_nodes";
 /// Attribute of a file merged without some shards, in words.
 inline constexpr const char* missing_shards_attribute = "missing_shards";
 
-/// Variables of exact controls: Controls in the order of its members, those of pairs as matrices.
-inline constexpr struct {
-  const char* log_scale = "control_log_scale";
-  const char* estimate = "control_estimate";
-  const char* estimate_mean = "control_estimate_mean";
-  const char* noise_mean = "control_noise_mean";
-  const char* estimate_coefficient = "control_estimate_coefficient";
-  const char* noise_coefficient = "control_noise_coefficient";
-  const char* like = "control_like";  // this and the next, which old files lack
-  const char* estimate_replicates = "control_estimate_replicates";
-  const char* noise_replicates = "control_noise_replicates";
-  const char* estimate_rounding = "control_estimate_rounding";
-  const char* noise_rounding = "control_noise_rounding";
-  const char* covariance_left = "control_covariance_left";
-} control_variables;
+/// Variables of exact controls that say what a file has of them: old ones lack the second, and all
+/// behind it.
+inline constexpr const char* controls_variable = "control_log_scale";
+inline constexpr const char* use_of_controls_variable = "control_like";
+
+/// Calls use(name, axes, numbers, doc) for every variable of exact controls. Those of pairs of
+/// heads, along `head_2`, are matrices in a file.
+template <class Of, class Use>
+void for_each_control_variable(Of& controls, const Use& use) {
+  use(controls_variable, "query head", controls.means.log_scale, "log of the scale of kernel sums");
+  use("control_estimate", "query head", controls.means.estimate,
+      "r_h, mean of sum w m over that of sum w");
+  use("control_estimate_mean", "query head estimate_control", controls.means.of_estimates,
+      "mean of a control of an estimate");
+  use("control_estimate_coefficient", "query head estimate_control", controls.of_estimates,
+      "coefficient of a control of an estimate");
+  use("control_noise_mean", "query head head_2 noise_control", controls.means.of_noise,
+      "mean of a control of the noise of two heads, for head <= head_2");
+  use("control_noise_coefficient", "query head head_2 noise_control", controls.of_noise,
+      "coefficient of a control of the noise of two heads, for head <= head_2");
+  use(use_of_controls_variable, "query head", controls.alike,
+      "the first head that is like a head at a query");
+  use("control_estimate_replicates", "query bound", controls.use.estimates,
+      "least and most replicates of a run whose estimates are taken with controls");
+  use("control_noise_replicates", "query head head_2 bound", controls.use.noise,
+      "least and most replicates of a run whose noise is taken with controls");
+  use("control_estimate_rounding", "query head", controls.use.estimate_rounding,
+      "bound of the rounding of an estimate with controls");
+  use("control_noise_rounding", "query head head_2", controls.use.noise_rounding,
+      "bound of the rounding of noise with controls");
+  use("control_covariance_left", "query head head_2", controls.use.covariance_left,
+      "covariance of two estimates less that of their adjustments, in the pilot");
+}
+
+/// The shape of such a variable, of one condition.
+struct ControlShape {
+  std::vector<std::size_t> lengths;
+  bool of_pairs = false;
+  std::size_t size = 1;  ///< numbers of a pair
+};
+ControlShape control_shape(const std::string& axes, std::size_t queries, std::size_t heads);
 
 /// The group with conditions of one moment layout, from 0, where a file has several layouts.
 std::string layout_group_name(std::size_t layout);

@@ -52,48 +52,24 @@ MomentLayout stored_layout(const std::string& estimator, const std::string& mome
 
 Controls read_controls(const NetcdfGroup& group, std::size_t row, std::size_t queries,
                        std::size_t heads) {
-  const auto numbers = [&](const char* name, const std::vector<std::size_t>& lengths) {
+  const auto read = [&](const char* name, const char* axes, auto& numbers, const char*) {
+    const auto [lengths, of_pairs, size] = control_shape(axes, queries, heads);
     std::vector<std::size_t> start(lengths.size() + 1), count = {1};
     start[0] = row;
     count.insert(count.end(), lengths.begin(), lengths.end());
-    return group.doubles(name, {start, count});
-  };
-  // [Q][H][H][size] as [Q][P][size].
-  const auto of_pairs = [&](const char* name, std::size_t size) {
-    const std::vector<double> matrices = size == 1 ? numbers(name, {queries, heads, heads})
-                                                   : numbers(name, {queries, heads, heads, size});
-    std::vector<double> pairs;
-    for (std::size_t q = 0; q < queries; ++q) {
-      for (std::size_t h = 0; h < heads; ++h) {
-        for (std::size_t l = h; l < heads; ++l) {
-          const auto from =
-              matrices.begin() + static_cast<std::ptrdiff_t>(((q * heads + h) * heads + l) * size);
-          pairs.insert(pairs.end(), from, from + static_cast<std::ptrdiff_t>(size));
-        }
+    for (std::size_t i = 0; const double number : group.doubles(name, {start, count})) {
+      const std::size_t place = i++ / size;
+      // Matrices have a pair of heads at two places.
+      if (of_pairs && place / heads % heads > place % heads) continue;
+      if (name == std::string_view(use_of_controls_variable) &&
+          !(number >= 0 && number < static_cast<double>(heads))) {
+        throw NetcdfError(std::string(name) + ": names a head that there is not");
       }
+      numbers.push_back(static_cast<typename std::decay_t<decltype(numbers)>::value_type>(number));
     }
-    return pairs;
   };
-  const auto& names = control_variables;
   Controls controls;
-  controls.means = ControlMeans{
-      .log_scale = numbers(names.log_scale, {queries, heads}),
-      .estimate = numbers(names.estimate, {queries, heads}),
-      .of_estimates = numbers(names.estimate_mean, {queries, heads, estimate_controls}),
-      .of_noise = of_pairs(names.noise_mean, noise_controls)};
-  controls.of_estimates = numbers(names.estimate_coefficient, {queries, heads, estimate_controls});
-  controls.of_noise = of_pairs(names.noise_coefficient, noise_controls);
-  for (const double like : numbers(names.like, {queries, heads})) {
-    if (!(like >= 0 && like < static_cast<double>(heads))) {
-      throw NetcdfError(std::string(names.like) + ": names a head that there is not");
-    }
-    controls.alike.push_back(static_cast<std::uint32_t>(like));
-  }
-  controls.use.estimates = numbers(names.estimate_replicates, {queries, 2});
-  controls.use.noise = of_pairs(names.noise_replicates, 2);
-  controls.use.estimate_rounding = numbers(names.estimate_rounding, {queries, heads});
-  controls.use.noise_rounding = of_pairs(names.noise_rounding, 1);
-  controls.use.covariance_left = of_pairs(names.covariance_left, 1);
+  for_each_control_variable(controls, read);
   return controls;
 }
 
@@ -210,14 +186,14 @@ void ResultsReader::add_group(const NetcdfGroup& group, const std::vector<std::i
   const auto one = static_cast<std::size_t>(numbers[0]);
   const bool of_layers = moments_[one] == name_of(MomentMode::separate);
   const bool per_draw = !redraws_.empty() && !redraws_[one].empty();
-  Group& added = groups_.emplace_back(
-      Group{.group = group,
-            .nodes = group.find_group("nodes"),
-            .layout = of_layers ? stack_layout(layout_length(group, "layer") - 1)
-                                : stored_layout(estimators_.empty() ? "" : estimators_[one],
-                                                moments_[one], group, per_draw,
-                                                group.has_variable(control_variables.log_scale)),
-            .coordinates = of_layers ? 0 : group.dimension("coordinate")});
+  Group& added = groups_.emplace_back(Group{
+      .group = group,
+      .nodes = group.find_group("nodes"),
+      .layout = of_layers
+                    ? stack_layout(layout_length(group, "layer") - 1)
+                    : stored_layout(estimators_.empty() ? "" : estimators_[one], moments_[one],
+                                    group, per_draw, group.has_variable(controls_variable)),
+      .coordinates = of_layers ? 0 : group.dimension("coordinate")});
   const NetcdfGroup& nodes = added.nodes;
   require_lengths(nodes, added.layout);
   added.condition = nodes.integers("condition");
@@ -264,7 +240,7 @@ StoredCondition ResultsReader::read(std::size_t number) const {
     stored.query_points = group.group.doubles("x", {{row, 0, 0}, {1, queries, d}});
     stored.truth = group.group.doubles("truth", {{row, 0}, {1, queries}});
   }
-  if (group.layout.controlled() && group.group.has_variable(control_variables.like)) {
+  if (group.layout.controlled() && group.group.has_variable(use_of_controls_variable)) {
     stored.controls = read_controls(group.group, row, queries, heads);
   }
   require_sum(stored.nodes, node_sums_[number]);

@@ -2,11 +2,17 @@
 #include "engine/results/results_scenario.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <ctime>
+#include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/results/netcdf_fields.h"
 #include "kernels/host.h"
 
 namespace headlab {
@@ -48,6 +54,46 @@ std::string coordinate_name(const NetcdfGroup& root, const std::vector<std::stri
   const std::string whole = variable_name(keys[s]);
   return taken(whole) ? "swept_" + whole : whole;
 }
+
+/// Attributes of a file with targets.
+constexpr auto list_counts = [](auto& precision, const auto& visit) {
+  visit("until_most", precision.most);
+  visit("until_first", precision.first);
+  visit("until_conditions", precision.conditions);
+};
+
+/// Variables of its looks.
+constexpr auto list_look = [](auto& look, auto& visit) {
+  visit("look_replicates", look.replicates, "training sets at a look at the standard errors");
+  visit("look_condition", look.condition, "condition with the largest MCSE over target, from 0");
+  visit("look_target", look.target, "target that it is of, from 0");
+  visit("look_undefined", look.undefined, "figures that are undefined");
+  visit("look_ratio", look.ratio, "the largest MCSE over target");
+};
+
+constexpr const char* shard_attribute = "shard";
+
+/// Attributes of a file with a share.
+constexpr auto list_share = [](auto& share, const auto& visit) {
+  visit(shard_attribute, share.shard);
+  visit("shards", share.shards);
+  visit("shard_chosen_by", share.chosen_by);
+  visit("shard_study", share.study);
+  visit("shard_begin", share.begin);
+  visit("shard_end", share.end);
+  visit("shard_leaves", share.leaves);
+  visit("shard_together", share.together);
+  visit("shard_directory", share.directory);
+};
+
+/// Variables of its parts.
+constexpr auto list_part = [](auto& part, auto& visit) {
+  visit("part_condition", part.condition, "condition of the scenario, from 0");
+  visit("part_first", part.range.first, "first replicate of the shard");
+  visit("part_replicates", part.range.replicates, "replicates of the shard");
+  visit("part_total", part.range.total, "replicates of the condition in all shards");
+  visit("part_work", part.work, "cost of a replicate in kernel weights");
+};
 
 }  // namespace
 
@@ -119,6 +165,60 @@ void write_swept(const NetcdfGroup& root, const std::string& dimension,
   }
   if (!coordinates.empty()) root.put_coordinates(dimension, coordinates);
   root.put_attribute("swept", names);
+}
+
+void write_precision(const NetcdfGroup& root, const Precision& precision, bool complete) {
+  root.put_attribute("until", until_text(precision.targets));
+  list_counts(precision, PutAttributes{root});
+  root.put_attribute("until_looks", static_cast<std::int64_t>(precision.looks.size()));
+  if (complete) root.put_attribute("target_met", std::int64_t{precision.met() ? 1 : 0});
+  if (!precision.looks.empty()) write_records(root, "look", precision.looks, list_look);
+}
+
+std::optional<Precision> read_precision(const NetcdfGroup& root) {
+  if (!root.has_attribute("until")) return std::nullopt;
+  Precision precision;
+  list_counts(precision, TakeAttributes{root});
+  try {
+    precision.targets = parse_until(root.text_attribute("until"));
+  } catch (const InvalidInput& error) {
+    throw NetcdfError(error.what());
+  }
+  std::uint64_t looks = 0;
+  TakeAttributes{root}("until_looks", looks);
+  if (looks == 0) return precision;
+  precision.looks = read_records<Look>(root, "look", list_look);
+  std::uint64_t before = 0;
+  for (const Look& look : precision.looks) {
+    if (look.replicates <= before || !(look.ratio >= 0) ||
+        look.target >= precision.targets.size()) {
+      throw NetcdfError("look: is none that a run takes");
+    }
+    before = look.replicates;
+  }
+  return precision;
+}
+
+void write_share(const NetcdfGroup& root, const Share& share) {
+  list_share(share, PutAttributes{root});
+  root.put_attribute("shard_parts", static_cast<std::int64_t>(share.parts.size()));
+  if (!share.parts.empty()) write_records(root, "part", share.parts, list_part);
+}
+
+std::optional<Share> read_share(const NetcdfGroup& root) {
+  if (!root.has_attribute(shard_attribute)) return std::nullopt;
+  Share share;
+  list_share(share, TakeAttributes{root});
+  if (share.shard < 1 || share.shard > share.shards || share.begin > share.end ||
+      share.end > share.leaves || share.together < 1) {
+    throw NetcdfError("its share is none");
+  }
+  std::uint64_t parts = 0;
+  TakeAttributes{root}("shard_parts", parts);
+  if (parts == 0) return share;
+  share.parts = read_records<SharePart>(root, "part", list_part);
+  if (share.parts.size() != parts) throw NetcdfError("part: variables of different lengths");
+  return share;
 }
 
 }  // namespace headlab

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file What a results file says of the scenario it is from.
+/// \file What a results file says of the scenario it is from, of the targets of the run and of its
+/// share of the scenario.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "engine/files/netcdf_file.h"
 #include "engine/files/provenance.h"
+#include "engine/moments/precision.h"
+#include "engine/results/share.h"
 #include "engine/scenario/scenario.h"
 
 namespace headlab {
@@ -25,5 +29,19 @@ void write_scenario(const NetcdfGroup& root, const Scenario& scenario, const Pro
 void write_swept(const NetcdfGroup& root, const std::string& dimension,
                  const std::vector<std::string>& keys,
                  std::span<const Condition* const> conditions);
+
+/// Adds attributes `until...` and `target_met` to a root group, and the variables of the looks.
+/// \param complete  no look is to come
+void write_precision(const NetcdfGroup& root, const Precision& precision, bool complete);
+
+/// The same as written, nothing where a run had no targets. Throws NetcdfError.
+std::optional<Precision> read_precision(const NetcdfGroup& root);
+
+/// Adds attributes `shard`, `shards`, `shard_...` to a root group and the variables of the parts,
+/// over the dimension `part`.
+void write_share(const NetcdfGroup& root, const Share& share);
+
+/// The same as written, nothing for the results of a whole run. Throws NetcdfError.
+std::optional<Share> read_share(const NetcdfGroup& root);
 
 }  // namespace headlab

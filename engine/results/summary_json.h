@@ -7,7 +7,6 @@
 #include "engine/files/json_writer.h"
 #include "engine/files/provenance.h"
 #include "engine/results/computed.h"
-#include "engine/results/index_value.h"
 #include "engine/results/result.h"
 #include "engine/scenario/scenario.h"
 

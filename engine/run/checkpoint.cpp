@@ -14,9 +14,8 @@
 #include "engine/files/netcdf_file.h"
 #include "engine/files/words.h"
 #include "engine/results/results_netcdf.h"
-#include "engine/results/results_precision.h"
 #include "engine/results/results_reader.h"
-#include "engine/results/results_share.h"
+#include "engine/results/results_scenario.h"
 #include "engine/scenario/plan_fingerprint.h"
 
 namespace headlab {

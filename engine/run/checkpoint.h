@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/files/machine.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/provenance.h"
 #include "engine/moments/moment_tree.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/files/machine.h"
+#include "engine/files/provenance.h"
 #include "engine/run/channel.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/scenario.h"

@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/files/machine.h"
+#include "engine/files/provenance.h"
 #include "engine/moments/jackknife.h"
 #include "kernels/backend.h"
 

@@ -11,6 +11,9 @@
 
 namespace headlab {
 
+/// What stands in place of the file's name, in messages and in results.
+inline constexpr const char* standard_input_name = "<stdin>";
+
 /// A scenario file with its sweep unrolled.
 struct Scenario {
   std::string file;

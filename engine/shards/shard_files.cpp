@@ -15,8 +15,8 @@
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/words.h"
-#include "engine/results/results_share.h"
-#include "engine/scenario/standard_input.h"
+#include "engine/results/results_scenario.h"
+#include "engine/scenario/scenario.h"
 #include "engine/shards/cut.h"
 
 namespace headlab {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/files/machine.h"
+#include "engine/files/provenance.h"
 #include "engine/results/share.h"
 
 namespace headlab {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/files/provenance.h"
-#include "engine/results/index_value.h"
+#include "engine/results/computed.h"
 #include "engine/run/run.h"
 
 namespace headlab::hand_made {

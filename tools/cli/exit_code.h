@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/files/machine.h"
+#include "engine/files/provenance.h"
 #include "validation/verdicts/calibration.h"
 #include "validation/verdicts/validate.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/files/scratch_path.h"
+#include "engine/files/atomic_file.h"
 
 namespace headlab::tools {
 

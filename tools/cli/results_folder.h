@@ -9,7 +9,6 @@
 
 #include "engine/files/text_sink.h"
 #include "engine/results/computed.h"
-#include "engine/results/index_value.h"
 #include "engine/run/run.h"
 #include "tools/cli/options.h"
 #include "tools/cli/output_folder.h"

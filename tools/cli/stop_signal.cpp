@@ -10,7 +10,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "engine/files/scratch_path.h"
+#include "engine/files/atomic_file.h"
 
 namespace headlab::tools {
 namespace {

@@ -5,7 +5,7 @@
 #include <iostream>
 
 #include "engine/files/error.h"
-#include "engine/scenario/standard_input.h"
+#include "engine/scenario/scenario.h"
 
 namespace headlab::tools {
 namespace {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "engine/results/computed.h"
-#include "engine/results/index_value.h"
 #include "engine/run/run.h"
 
 namespace headlab::tools {
