@@ -163,16 +163,6 @@ double (*item_reader(const Header& header))(const char*) {
   }
 }
 
-/// "[1][0][2]": where the element at a position of a C-ordered array stands.
-std::string element_text(const std::vector<std::uint64_t>& shape, std::size_t position) {
-  std::string text;
-  for (std::size_t axis = shape.size(); axis-- > 0;) {
-    text = "[" + std::to_string(position % shape[axis]) + "]" + text;
-    position /= shape[axis];
-  }
-  return text;
-}
-
 /// Goes through the elements of a Fortran-ordered array as C order has them.
 class FortranPositions {
  public:
@@ -218,6 +208,15 @@ std::string shape_text(const std::vector<std::uint64_t>& shape) {
     text += (text.empty() ? "" : " x ") + std::to_string(length);
   }
   return text.empty() ? "a scalar" : text;
+}
+
+std::string element_text(const std::vector<std::uint64_t>& shape, std::size_t position) {
+  std::string text;
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    text = "[" + std::to_string(position % shape[axis]) + "]" + text;
+    position /= shape[axis];
+  }
+  return text;
 }
 
 bool is_npy(std::string_view bytes) {

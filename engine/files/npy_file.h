@@ -51,5 +51,7 @@ std::uint64_t little_endian(std::string_view bytes);
 
 /// "2 x 3 x 4"; "a scalar" without axes.
 std::string shape_text(const std::vector<std::uint64_t>& shape);
+/// "[1][0][2]": where the element at a position of an array stands, the last axis varying fastest.
+std::string element_text(const std::vector<std::uint64_t>& shape, std::size_t position);
 
 }  // namespace headlab

@@ -33,6 +33,16 @@ void Sha256::add(std::span<const std::byte> bytes) {
   SHA256_Update(&context_->sum, bytes.data(), bytes.size());
 }
 
+void Sha256::add(const std::string& text) {
+  add(std::as_bytes(std::span(text.c_str(), text.size() + 1)));
+}
+
+std::string sha256_of_texts(const std::vector<std::string>& texts) {
+  Sha256 sum;
+  for (const std::string& text : texts) sum.add(text);
+  return sum.digest();
+}
+
 std::string Sha256::digest() {
   unsigned char sum[SHA256_DIGEST_LENGTH] = {};
   SHA256_Final(sum, &context_->sum);

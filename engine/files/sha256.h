@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace headlab {
 
@@ -19,6 +20,8 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void add(std::span<const std::byte> bytes);
+  /// A text with a byte behind it that no text has.
+  void add(const std::string& text);
   /// 64 hexadecimal digits. To be called once, after all bytes.
   std::string digest();
 
@@ -26,6 +29,9 @@ class Sha256 {
   struct Context;
   std::unique_ptr<Context> context_;
 };
+
+/// The sum of texts, one by one.
+std::string sha256_of_texts(const std::vector<std::string>& texts);
 
 /// The sum of a file, in memory that does not grow with it. Throws RunFailed where the file
 /// cannot be read.

@@ -5,34 +5,17 @@
 
 #include "engine/moments/estimates.h"
 #include "engine/run/run.h"
+#include "engine/testing/hand_made_result.h"
 
 namespace headlab {
 namespace {
 
 /// Two conditions on the same draws: bandwidths 0.4 and `bandwidth`.
 RunResult two_bandwidths(const std::string& bandwidth, const std::string& seed) {
-  return run(parse_scenario(R"(
-    [scenario]
-    name = "two"
-    [data]
-    n = 40
-    design = { law = "normal", dim = 2 }
-    regression = { law = "linear", coefficients = [1, 0] }
-    noise = { law = "normal", sd = 0.5 }
-    [heads]
-    count = 2
-    dim = 1
-    subspaces = { law = "equiangular", angle = 1.0 }
-    kernel = { law = "gaussian", bandwidth = 0.4 }
-    [queries]
-    law = "points"
-    points = [[0.5, 0.5], [0, 1]]
-    [run]
-    replicates = 512
-    [sweep]
-    "heads.kernel.bandwidth" = [0.4, )" +
-                                bandwidth + "]",
-                            "two.toml", {"run.seed=" + seed}));
+  return run(hand_made::plane(
+      {"data.n=40", "heads.subspaces={ law = \"equiangular\", angle = 1.0 }",
+       "queries.points=[[0.5, 0.5], [0, 1]]", "run.replicates=512", "run.seed=" + seed},
+      "[sweep]\n\"heads.kernel.bandwidth\" = [0.4, " + bandwidth + "]"));
 }
 
 JackknifedEstimates sampled(const ConditionResult& condition) {

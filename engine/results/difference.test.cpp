@@ -9,33 +9,13 @@
 #include <gtest/gtest.h>
 
 #include "engine/run/run.h"
+#include "engine/testing/hand_made_result.h"
 
 namespace headlab {
 namespace {
 
 Scenario difference_scenario(const std::string& sweep, const std::vector<std::string>& sets = {}) {
-  return parse_scenario(R"(
-    [scenario]
-    name = "differences"
-    [data]
-    n = 20
-    design = { law = "normal", dim = 2 }
-    regression = { law = "linear", coefficients = [1, 0] }
-    noise = { law = "normal", sd = 0.5 }
-    [heads]
-    count = 2
-    dim = 1
-    subspaces = { law = "orthogonal" }
-    kernel = { law = "gaussian", bandwidth = 0.5 }
-    [queries]
-    law = "points"
-    points = [[0, 0], [0.5, 0]]
-    [run]
-    seed = 3
-    replicates = 1000
-    [sweep]
-    )" + sweep,
-                        "differences.toml", sets);
+  return hand_made::plane(sets, "[sweep]\n" + sweep);
 }
 
 RunResult run_against(const Scenario& scenario, const std::string& against) {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
-#include <span>
 
 #include "engine/files/document.h"
 #include "engine/files/json_writer.h"
@@ -16,18 +15,14 @@ namespace headlab {
 
 std::string results_id(const RunResult& result) {
   Sha256 sum;
-  // Each part ends with a byte that no part contains.
-  const auto add = [&](const std::string& part) {
-    sum.add(std::as_bytes(std::span(part.c_str(), part.size() + 1)));
-  };
-  add(result.machine.backend);
-  add(result.machine.simd);
-  add(result.outcome.complete ? "complete" : "");
+  sum.add(result.machine.backend);
+  sum.add(result.machine.simd);
+  sum.add(result.outcome.complete ? std::string("complete") : "");
   for (const ConditionResult& one : result.conditions) {
-    add(to_json(one.condition->parameters.tree()));
-    add(plan_sha256(one.plan));
-    add(std::to_string(one.plan.seed));
-    add(std::to_string(one.estimates.replicates));
+    sum.add(to_json(one.condition->parameters.tree()));
+    sum.add(plan_sha256(one.plan));
+    sum.add(std::to_string(one.plan.seed));
+    sum.add(std::to_string(one.estimates.replicates));
   }
   return sum.digest();
 }

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "engine/moments/moment_tree.h"
-#include "engine/results/control_report.h"
 #include "engine/results/result.h"
 #include "engine/scenario/condition.h"
 

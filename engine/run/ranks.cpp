@@ -213,18 +213,14 @@ class BlockService {
 }  // namespace
 
 RankStudy rank_study(const Scenario& scenario, Plans plans, const Machine& machine) {
-  Sha256 sum;
-  const auto add = [&](const std::string& part) {
-    sum.add(std::as_bytes(std::span(part.c_str(), part.size() + 1)));
-  };
-  add(to_json(scenario_tree(scenario)));
-  for (const Plan* plan : plans) add(plan_sha256(*plan));
+  std::vector<std::string> read = {to_json(scenario_tree(scenario))};
+  for (const Plan* plan : plans) read.push_back(plan_sha256(*plan));
   const Provenance program = provenance();
   return {.program = program.version + " " + program.git + " " + program.compiler + " " +
                      program.build_type,
           .machine = machine.backend + "/" + machine.simd +
                      (machine.backend == "cuda" ? " on " + machine.device : ""),
-          .plans = sum.digest()};
+          .plans = sha256_of_texts(read)};
 }
 
 /// Another rank, as rank 0 sees it.

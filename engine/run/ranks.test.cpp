@@ -12,33 +12,16 @@
 #include "engine/files/error.h"
 #include "engine/run/message_bytes.h"
 #include "engine/run/run.h"
+#include "engine/testing/hand_made_result.h"
 #include "engine/testing/thread_channel.h"
 
 namespace headlab {
 namespace {
 
 Scenario ranked_scenario(const std::vector<std::string>& sets) {
-  return parse_scenario(R"(
-    [scenario]
-    name = "ranks"
-    [data]
-    n = 30
-    design = { law = "normal", dim = 3 }
-    regression = { law = "linear", coefficients = [1, 0, 0] }
-    noise = { law = "normal", sd = 0.5 }
-    [heads]
-    count = 2
-    dim = 1
-    subspaces = { law = "orthogonal" }
-    kernel = { law = "gaussian", bandwidth = 0.6 }
-    [queries]
-    law = "points"
-    points = [[0, 0, 0]]
-    [run]
-    seed = 5
-    replicates = 3001
-  )",
-                        "ranks.toml", sets);
+  std::vector<std::string> all = {"data.n=30", "run.seed=5", "run.replicates=3001"};
+  all.insert(all.end(), sets.begin(), sets.end());
+  return hand_made::plane(all);
 }
 
 /// Runs a scenario on ranks that are threads. `sets_of` gives each rank its scenario.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <ctime>
 #include <exception>
 #include <functional>
@@ -20,7 +22,6 @@
 #include "engine/run/control_check.h"
 #include "engine/run/control_pilot.h"
 #include "engine/run/learned_heads.h"
-#include "engine/run/looks.h"
 #include "engine/run/memory.h"
 #include "engine/run/pilot.h"
 #include "engine/run/ranks.h"
@@ -102,6 +103,99 @@ class Pace {
 Estimate headline_of(const LayerEstimates& layers) {
   return layers.rows.empty() ? Estimate{}
                              : layers.rows.back().metrics[layer_metric("log_residual")];
+}
+
+constexpr std::uint64_t min_replicates_of_target = 8;  // without standard errors below
+
+[[noreturn]] void reject_target_of(const PrecisionTarget& target, const std::string& problem) {
+  throw InvalidInput("--until: " + target.text() + ": " + problem);
+}
+
+std::string count_text(int count, const std::string& one, const std::string& many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+/// Figures of moments that vary, so that those which are undefined always are.
+ErrorTerms<double> made_up_terms(const Plan& plan) {
+  const MomentLayout layout = plan.layout();
+  Moments moments;
+  moments.count = min_replicates_of_target;
+  moments.mean.assign(layout.statistics(), 0);
+  moments.comoment.assign(layout.comoments(), 1);
+  const std::vector<double> truth(static_cast<std::size_t>(plan.queries), 0);
+  ErrorTerms<double> terms = error_terms(layout, moments, plan.head_weights, truth);
+  if (plan.redraws) terms.queries.clear();
+  return terms;
+}
+
+/// Throws InvalidInput unless the scenario has the conditions that targets name, one number of
+/// replicates for all, and enough of them for standard errors.
+void require_targets_fit(std::span<const PrecisionTarget> targets, const Scenario& scenario) {
+  const std::size_t count = scenario.conditions.size();
+  for (const PrecisionTarget& target : targets) {
+    if (!target.condition || *target.condition < count) continue;
+    reject_target_of(target, "there is no such condition (allowed: #0" +
+                                 (count > 1 ? " to #" + std::to_string(count - 1) : "") + ")");
+  }
+  if (scenario.conditions.front().stack) {
+    throw InvalidInput(
+        "--until: is for figures of studies of regression - write run.replicates for a study of "
+        "depth");
+  }
+  const std::uint64_t most = scenario.conditions.front().replicates;
+  if (std::ranges::any_of(scenario.conditions, [&](const Condition& condition) {
+        return condition.replicates != most;
+      })) {
+    throw InvalidInput(
+        "--until: gives all conditions one number of replicates, and the scenario sweeps "
+        "run.replicates - take it out of [sweep]");
+  }
+  if (most < min_replicates_of_target) {
+    throw InvalidInput("--until: " + std::to_string(most) +
+                       " replicates at most have no standard errors - allow 8 or more");
+  }
+}
+
+/// Throws InvalidInput where a condition does not have a figure that is to be precise, or never
+/// defines it.
+void require_targets_defined(std::span<const PrecisionTarget> targets,
+                             const std::vector<ConditionResult>& conditions) {
+  std::vector<std::optional<std::size_t>> defined(targets.size());  // a condition that has it
+  std::vector<std::optional<std::size_t>> undefined(targets.size());
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    const ErrorTerms<double> terms = made_up_terms(conditions[i].plan);
+    for (std::size_t t = 0; t < targets.size(); ++t) {
+      if (targets[t].condition.value_or(i) != i) continue;
+      const double* figure = find_figure<double>(terms, targets[t].figure);
+      std::optional<std::size_t>& seen = figure && !std::isnan(*figure) ? defined[t] : undefined[t];
+      if (!seen) seen = i;
+    }
+  }
+  for (std::size_t t = 0; t < targets.size(); ++t) {
+    if (!undefined[t]) continue;
+    const Plan& plan = conditions[*undefined[t]].plan;
+    std::string problem = "is undefined in condition #" + std::to_string(*undefined[t]) +
+                          ", which has " + count_text(plan.queries, "query", "queries") + ", " +
+                          count_text(plan.heads, "head", "heads") + " and " +
+                          (plan.moments == MomentMode::pairwise ? "pairwise" : "aggregate") +
+                          " moments";
+    if (defined[t]) {
+      PrecisionTarget alone = targets[t];
+      alone.condition = defined[t];
+      problem += " - name the conditions that have it, as " + alone.text();
+    }
+    reject_target_of(targets[t], problem);
+  }
+}
+
+/// The look at what conditions of one number of replicates have.
+Look look_at(std::span<const PrecisionTarget> targets,
+             const std::vector<ConditionResult>& conditions) {
+  Look look{.replicates = conditions.front().tree.count()};
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    look.add(targets, i, conditions[i].estimates);
+  }
+  return look;
 }
 
 /// A run under way.

@@ -29,18 +29,10 @@ namespace {
 
 constexpr const char* setup_command = "setup of shards";
 
-std::string sum_of_texts(const std::vector<std::string>& texts) {
-  Sha256 sum;
-  for (const std::string& text : texts) {
-    sum.add(std::as_bytes(std::span(text.c_str(), text.size() + 1)));
-  }
-  return sum.digest();
-}
-
 /// A condition by its parameters and the numbers behind its laws.
 std::string key_of(const Condition& condition) {
   const Plan plan = make_plan(without_preparation(condition));
-  return sum_of_texts({to_json(condition.parameters.tree()), plan_sha256(plan)});
+  return sha256_of_texts({to_json(condition.parameters.tree()), plan_sha256(plan)});
 }
 
 void put_optional(MessageWriter& out, const std::optional<double>& number) {
@@ -200,7 +192,9 @@ bool needs_preparation(const Condition& condition) {
 
 Setup::Setup(std::string path, const std::string& study, const std::string& machine,
              std::string option)
-    : path_(std::move(path)), study_(sum_of_texts({study, machine})), option_(std::move(option)) {
+    : path_(std::move(path)),
+      study_(sha256_of_texts({study, machine})),
+      option_(std::move(option)) {
   read();
 }
 

@@ -27,9 +27,7 @@ std::string sum_of_units(const std::vector<std::string>& names,
                          const std::vector<std::int64_t>& sizes,
                          const std::vector<std::int64_t>& words) {
   Sha256 sum;
-  for (const std::string& name : names) {
-    sum.add(std::as_bytes(std::span(name.c_str(), name.size() + 1)));
-  }
+  for (const std::string& name : names) sum.add(name);
   sum.add(std::as_bytes(std::span(sizes)));
   sum.add(std::as_bytes(std::span(words)));
   return sum.digest();

@@ -15,6 +15,7 @@
 #include "engine/run/setup.h"
 #include "engine/run/simulate.h"
 #include "engine/testing/folder_test.h"
+#include "engine/testing/hand_made_result.h"
 #include "kernels/backends.h"
 
 namespace headlab {
@@ -94,27 +95,8 @@ TEST_F(UnitsTest, OfOtherStudiesAreRejected) {
 }
 
 TEST_F(UnitsTest, HoldTreesToTheBit) {
-  const Scenario scenario = parse_scenario(R"(
-    [scenario]
-    name = "units"
-    [data]
-    n = 20
-    design = { law = "normal", dim = 2 }
-    regression = { law = "linear", coefficients = [1, 0] }
-    noise = { law = "normal", sd = 0.5 }
-    [heads]
-    count = 2
-    dim = 1
-    subspaces = { law = "orthogonal" }
-    kernel = { law = "gaussian", bandwidth = 0.2 }
-    [queries]
-    law = "points"
-    points = [[0, 0]]
-    [run]
-    seed = 5
-    replicates = 601
-  )",
-                                           "units.toml");
+  const Scenario scenario =
+      hand_made::plane({"heads.kernel.bandwidth=0.2", "run.seed=5", "run.replicates=601"});
   const Plan one = make_plan(scenario.conditions[0]);
   const auto backend = make_backend("cpu");
   const MomentTree tree = simulate(one, *backend, 1, 601);

@@ -14,35 +14,17 @@
 #include "engine/results/results_netcdf.h"
 #include "engine/run/run.h"
 #include "engine/testing/folder_test.h"
+#include "engine/testing/hand_made_result.h"
 
 namespace headlab {
 namespace {
 
 Scenario until_scenario(const std::vector<std::string>& sets = {}) {
-  return parse_scenario(R"(
-    [scenario]
-    name = "until"
-    [data]
-    n = 20
-    design = { law = "normal", dim = 2 }
-    regression = { law = "linear", coefficients = [1, 0] }
-    noise = { law = "normal", sd = 0.5 }
-    [heads]
-    count = 2
-    dim = 1
-    subspaces = { law = "orthogonal" }
-    kernel = { law = "gaussian", bandwidth = 0.5 }
-    [queries]
-    law = "points"
-    points = [[0, 0], [0.5, 0]]
-    [run]
-    seed = 3
-    replicates = 100000
-    [sweep]
-    "heads.kernel.bandwidth" = [0.4, 0.8]
-    "run.estimator" = ["plain", "conditional"]
-  )",
-                        "until.toml", sets);
+  std::vector<std::string> all = {"run.replicates=100000"};
+  all.insert(all.end(), sets.begin(), sets.end());
+  return hand_made::plane(all,
+                          "[sweep]\n\"heads.kernel.bandwidth\" = [0.4, 0.8]\n"
+                          "\"run.estimator\" = [\"plain\", \"conditional\"]\n");
 }
 
 RunOptions until(const std::string& text) {

@@ -15,6 +15,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/head_file.h"
+#include "engine/files/npy_file.h"
 #include "engine/files/sha256.h"
 #include "engine/scenario/design_rounding.h"
 #include "engine/scenario/law/subspaces/explicit.h"
@@ -44,27 +45,14 @@ std::vector<Rows> rows_of(const Matrices& matrices) {
 void require_finite(const DataArray& array) {
   for (std::size_t i = 0; i < array.size(); ++i) {
     if (std::isfinite(array[i])) continue;
-    std::string place;
-    std::size_t rest = i;
-    for (std::size_t axis = array.shape.size(); axis-- > 0; rest /= array.shape[axis]) {
-      place = "[" + std::to_string(rest % array.shape[axis]) + "]" + place;
-    }
-    throw InvalidInput("element " + place + " is not finite");
+    throw InvalidInput("element " + element_text(array.shape, i) + " is not finite");
   }
-}
-
-std::string shape_text(const DataArray& array) {
-  std::string text;
-  for (const std::size_t length : array.shape) {
-    text += (text.empty() ? "" : " x ") + std::to_string(length);
-  }
-  return text;
 }
 
 /// An array of rows, or of one column.
 DataTable table_of(const DataArray& array) {
   if (array.shape.empty() || array.shape.size() > 2 || array.size() == 0) {
-    throw InvalidInput("has shape " + shape_text(array) + ", needs rows x columns");
+    throw InvalidInput("has shape " + shape_text(array.shape) + ", needs rows x columns");
   }
   require_finite(array);
   DataTable table{.rows = array.shape[0], .columns = array.shape.size() == 1 ? 1 : array.shape[1]};
@@ -79,7 +67,7 @@ DataTable table_of(const DataArray& array) {
 /// The matrices of an array H x d x k.
 std::vector<Rows> matrices_of(const DataArray& array, std::optional<int> layer, bool query_key) {
   if (array.shape.size() != 3 || array.size() == 0) {
-    throw InvalidInput("has shape " + shape_text(array) + ", needs H x d x k");
+    throw InvalidInput("has shape " + shape_text(array.shape) + ", needs H x d x k");
   }
   if (query_key) {
     throw InvalidInput("has no w_q and w_k - leave out query_key, or import the heads to a file");

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
+#include "engine/testing/hand_made_result.h"
 
 namespace headlab {
 namespace {
@@ -16,26 +17,7 @@ using Numbers = std::vector<std::optional<std::size_t>>;
 const std::nullopt_t none = std::nullopt;
 
 Scenario swept_scenario(const std::string& sweep) {
-  return parse_scenario(R"(
-    [scenario]
-    name = "swept"
-    [data]
-    n = 20
-    design = { law = "normal", dim = 2 }
-    regression = { law = "zero" }
-    noise = { law = "normal", sd = 0.5 }
-    [heads]
-    count = 2
-    dim = 1
-    subspaces = { law = "orthogonal" }
-    kernel = { law = "gaussian", bandwidth = 0.5 }
-    [queries]
-    law = "points"
-    points = [[0, 0]]
-    [run]
-    replicates = 10
-  )" + sweep,
-                        "swept.toml");
+  return hand_made::plane({}, sweep);
 }
 
 std::string reference_refusal(const Scenario& scenario, const std::string& against,

@@ -22,15 +22,9 @@ constexpr double whole_weight = 0x1p56;
 
 /// Fingerprint of what all shards of a study have in common.
 std::string study_sum(const Scenario& scenario, std::size_t together) {
-  Sha256 sum;
-  const auto add = [&](const std::string& part) {
-    sum.add(std::as_bytes(std::span(part.c_str(), part.size() + 1)));
-  };
-  add("shards 2");
-  add(std::to_string(together));
   // What the text says, whatever its comments and the order of its keys.
-  add(to_json(parse_json(to_json(scenario_tree(scenario))).value()));
-  return sum.digest();
+  return sha256_of_texts({"shards 2", std::to_string(together),
+                          to_json(parse_json(to_json(scenario_tree(scenario))).value())});
 }
 
 }  // namespace

@@ -102,4 +102,12 @@ inline Scenario scenario(const std::vector<std::string>& sets = {}, const std::s
   return parse_scenario(scenario_text + more, "hand_made.toml", sets);
 }
 
+/// The same in a plane.
+inline Scenario plane(const std::vector<std::string>& sets = {}, const std::string& more = "") {
+  std::vector<std::string> all = {"data.design.dim=2", "data.regression.coefficients=[1, 0]",
+                                  "queries.points=[[0, 0], [0.5, 0]]", "run.seed=3"};
+  all.insert(all.end(), sets.begin(), sets.end());
+  return scenario(all, more);
+}
+
 }  // namespace headlab::hand_made

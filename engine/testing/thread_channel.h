@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/run/channel.h"
+#include "engine/run/ranks.h"
 
 namespace headlab {
 

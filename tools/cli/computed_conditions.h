@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/results/computed.h"
-#include "engine/results/index_value.h"
+#include "engine/results/computed.h"
 #include "engine/run/run.h"
 #include "validation/theory/theory.h"
 

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <iostream>
-#include <span>
 #include <system_error>
 #include <utility>
 
@@ -41,14 +40,6 @@ void require_unit_options(const CommonArguments& run) {
   }
 }
 
-std::string sum_of(const std::vector<std::string>& parts) {
-  Sha256 sum;
-  for (const std::string& part : parts) {
-    sum.add(std::as_bytes(std::span(part.c_str(), part.size() + 1)));
-  }
-  return sum.digest();
-}
-
 }  // namespace
 
 KeptUnits::KeptUnits(const CommonArguments& run, const std::string& command, const Texts& results,
@@ -66,7 +57,7 @@ KeptUnits::KeptUnits(const CommonArguments& run, const std::string& command, con
                          machine.backend == "cuda" ? machine.device : ""});
   UnitsPlan plan{.folder = *run.out,
                  .command = "headlab " + command,
-                 .study = sum_of(all),
+                 .study = sha256_of_texts(all),
                  .resumes = run.resume};
   plan.problem = [](const std::string& problem) {
     std::cerr << "headlab: " << problem << "; the command continues\n";

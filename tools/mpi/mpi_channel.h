@@ -4,7 +4,7 @@
 
 #include <list>
 
-#include "engine/run/channel.h"
+#include "engine/run/ranks.h"
 
 namespace headlab::tools {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/scenario/progression.h"
+#include "engine/scenario/sweep.h"
 
 #include <string>
 
