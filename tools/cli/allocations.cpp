@@ -16,7 +16,7 @@
 namespace headlab::tools {
 namespace {
 
-std::string setting_text(const AllocationStudy& study) {
+std::string sizes_text(const AllocationStudy& study) {
   return "D " + std::to_string(study.budget) + ", n " + std::to_string(study.n);
 }
 
@@ -28,30 +28,26 @@ bool is_study_reached(const AllocationStudy& study) {
 /// The candidates of a study with the advice.
 std::string allocation_table(const AllocationStudy& study) {
   const bool softmax = std::holds_alternative<SoftmaxKernel>(study.rows.front().kernel);
-  std::vector<std::string> heads, dims, laws, widths, replicates, best;
-  std::vector<Estimate> errors;
-  for (const AllocationRow& row : study.rows) {
-    heads.push_back(std::to_string(row.heads));
-    dims.push_back(std::to_string(row.k));
-    laws.push_back(row.subspaces);
-    widths.push_back(short_number(kernel_width(row.kernel)));
-    errors.push_back(row.mse);
-    replicates.push_back(std::to_string(row.replicates));
-    best.push_back(row.in_best_set ? "yes" : "no");
-  }
+  using Row = const AllocationRow&;
+  std::vector<std::string> best =
+      cells_of(study.rows, [](Row row) { return std::string(row.in_best_set ? "yes" : "no"); });
   if (study.advised) best[*study.advised] += ", advised";
   Columns columns;
-  columns.add_key("H", heads, true);
-  columns.add_key("d_k", dims, true);
-  columns.add("heads", laws);
-  columns.add(softmax ? "temperature" : "bandwidth", widths, true);
-  columns.add_figures("MSE", errors);
-  columns.add("replicates", replicates, true);
+  columns.add_key("H", cells_of(study.rows, [](Row row) { return std::to_string(row.heads); }),
+                  true);
+  columns.add_key("d_k", cells_of(study.rows, [](Row row) { return std::to_string(row.k); }), true);
+  columns.add("heads", cells_of(study.rows, [](Row row) { return row.subspaces; }));
+  columns.add(softmax ? "temperature" : "bandwidth",
+              cells_of(study.rows, [](Row row) { return short_number(kernel_width(row.kernel)); }),
+              true);
+  columns.add_figures("MSE", cells_of(study.rows, [](Row row) { return row.mse; }));
+  columns.add("replicates",
+              cells_of(study.rows, [](Row row) { return std::to_string(row.replicates); }), true);
   columns.add("may be best", best);
   const std::string kernel =
       std::visit([](const auto& law) { return std::string(law.name); }, study.rows.front().kernel);
   std::string text =
-      setting_text(study) + ", " + kernel + " kernel, rule " + rule_name(study.rule) + ", " +
+      sizes_text(study) + ", " + kernel + " kernel, rule " + rule_name(study.rule) + ", " +
       std::to_string(study.queries) + (study.queries == 1 ? " query, " : " queries, ") +
       study.machine.backend + (study.machine.simd == "none" ? "" : "/" + study.machine.simd) +
       "\n\n" + columns.text("  ") + "\n" +

@@ -85,8 +85,7 @@ std::string last_line(const Calibration& calibration) {
 std::string calibration_table(const Calibration& calibration) {
   Columns columns;
   for (const RateColumn& column : table_columns) {
-    std::vector<std::string> cells;
-    for (const CalibrationRate& rate : calibration.rates) cells.push_back(column.cell(rate));
+    const std::vector<std::string> cells = cells_of(calibration.rates, column.cell);
     if (&column == &table_columns[0]) {
       columns.add_key(column.heading, cells);
     } else {

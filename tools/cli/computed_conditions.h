@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "engine/results/computed.h"
-#include "engine/results/computed.h"
 #include "engine/run/run.h"
 #include "validation/theory/theory.h"
 

@@ -12,24 +12,51 @@
 namespace headlab::tools {
 namespace {
 
-/// "log      level 2.41, 1.3 dimensions a decade [1.2, 1.4], rejected (p 0.001)"
+std::string interval_text(const GrowthFit& fit) {
+  return " [" + short_number(fit.interval.low) + ", " + short_number(fit.interval.high) + "]";
+}
+
+/// "log       2.41 + 1.3 a decade [1.2, 1.4], rejected (p 0.001)"
+std::string fit_text(const GrowthFit& fit, const std::string& formula, bool has_interval) {
+  return "  " + left(fit.name, 10) + formula + (has_interval ? interval_text(fit) : "") +
+         (fit.rejected ? ", rejected" : ", not rejected") + " (p " + short_number(fit.p_value) +
+         ")\n";
+}
+
 std::string fit_text(const GrowthFit& fit) {
-  std::string text = "  " + left(fit.name, 10) + short_number(fit.level);
-  if (fit.name == "log") text += " + " + short_number(fit.slope) + " a decade";
-  if (fit.name == "power") text += " (n/n0)^" + short_number(fit.slope);
-  if (fit.name != "constant") {
-    text += " [" + short_number(fit.interval.low) + ", " + short_number(fit.interval.high) + "]";
-  }
-  return text + (fit.rejected ? ", rejected" : ", not rejected") + " (p " +
-         short_number(fit.p_value) + ")\n";
+  std::string formula = short_number(fit.level);
+  if (fit.name == "log") formula += " + " + short_number(fit.slope) + " a decade";
+  if (fit.name == "power") formula += " (n/n0)^" + short_number(fit.slope);
+  return fit_text(fit, formula, fit.name != "constant");
 }
 
 /// "0.16 [0.12, 0.2]"; "–" where the law was not fitted.
 std::string slope_text(const Growth& growth, const std::string& law) {
   const auto fit = std::ranges::find(growth.fits, law, &GrowthFit::name);
-  if (fit == growth.fits.end()) return "–";
-  return short_number(fit->slope) + " [" + short_number(fit->interval.low) + ", " +
-         short_number(fit->interval.high) + "]";
+  return fit == growth.fits.end() ? "–" : short_number(fit->slope) + interval_text(*fit);
+}
+
+/// The best dimension or number of heads at each place, then the places that were left out.
+template <class Point, class LeftOut, class Place>
+std::string points_table(const std::string& heading, const std::string& best,
+                         const std::vector<Point>& points, const LeftOut& left_out,
+                         const Place& place_of) {
+  std::vector<std::string> places, figures, interpolation;
+  for (const Point& point : points) {
+    places.push_back(number_text(place_of(point)));
+    figures.push_back(figure_text(point.best));
+    interpolation.push_back(short_number(point.interpolation));
+  }
+  for (const auto place : left_out) {
+    places.push_back(number_text(static_cast<double>(place)));
+    figures.push_back("–");
+    interpolation.push_back("an end of the range is best");
+  }
+  Columns columns;
+  columns.add(heading, places, true);
+  columns.add_figures(best, figures);
+  columns.add("interpolation error", interpolation);
+  return columns.text("  ");
 }
 
 /// The best dimension at `n`, with a bar where it is an end of the range.
@@ -102,13 +129,10 @@ std::vector<Margin> margins(const RegimeMap& map) {
 std::string margins_table(const RegimeMap& map) {
   Columns columns;
   const std::vector<Margin> all = margins(map);
-  std::vector<std::string> names;
-  for (const Margin& margin : all) names.push_back(margin.name);
-  columns.add("", names);
+  columns.add("", cells_of(all, [](const Margin& margin) { return margin.name; }));
   const auto add = [&](const std::string& heading, int Margin::*number) {
-    std::vector<std::string> cells;
-    for (const Margin& margin : all) cells.push_back(std::to_string(margin.*number));
-    columns.add(heading, cells, true);
+    columns.add(heading, cells_of(all, [&](const Margin& m) { return std::to_string(m.*number); }),
+                true);
   };
   add("cells", &Margin::cells);
   add("rises", &Margin::rises);
@@ -147,22 +171,8 @@ std::string growth_table(const GrowthStudy& study) {
            ": nothing is known\n\n";
   }
   const Growth& growth = study.growth;
-  std::vector<std::string> sizes, dims, interpolation;
-  for (const BestDimensionAt& point : growth.points()) {
-    sizes.push_back(number_text(point.n));
-    dims.push_back(figure_text(point.best));
-    interpolation.push_back(short_number(point.interpolation));
-  }
-  for (const double n : growth.left_out) {
-    sizes.push_back(number_text(n));
-    dims.push_back("–");
-    interpolation.push_back("an end of the range is best");
-  }
-  Columns columns;
-  columns.add("n", sizes, true);
-  columns.add_figures("best d_k", dims);
-  columns.add("interpolation error", interpolation);
-  text += columns.text("  ");
+  text += points_table("n", "best d_k", growth.points(), growth.left_out,
+                       [](const BestDimensionAt& point) { return point.n; });
   std::string compared;
   for (const int k : study.dims) compared += (compared.empty() ? "" : ", ") + std::to_string(k);
   text += "  between d_k " + compared + ", the divisors of D; " + std::to_string(study.replicates) +
@@ -182,30 +192,11 @@ std::string head_growth_table(const std::vector<HeadGrowthAt>& growths) {
   std::string text;
   for (const auto& [n, growth] : growths) {
     text += "growth of the best H with D, n " + std::to_string(n) + "\n";
-    std::vector<std::string> budgets, heads, interpolation;
-    for (const BestHeadsAt& point : growth.points()) {
-      budgets.push_back(std::to_string(point.budget));
-      heads.push_back(figure_text(point.best));
-      interpolation.push_back(short_number(point.interpolation));
-    }
-    for (const int budget : growth.left_out) {
-      budgets.push_back(std::to_string(budget));
-      heads.push_back("–");
-      interpolation.push_back("an end of the range is best");
-    }
-    Columns columns;
-    columns.add("D", budgets, true);
-    columns.add_figures("best H", heads);
-    columns.add("interpolation error", interpolation);
-    text += columns.text("  ");
+    text +=
+        points_table("D", "best H", growth.points(), growth.left_out,
+                     [](const BestHeadsAt& point) { return static_cast<double>(point.budget); });
     for (const GrowthFit& fit : growth.fits) {
-      text += "  " + left(fit.name, 10) + "D^" + short_number(fit.slope);
-      if (fit.name != "linear") {
-        text +=
-            " [" + short_number(fit.interval.low) + ", " + short_number(fit.interval.high) + "]";
-      }
-      text += std::string(fit.rejected ? ", rejected" : ", not rejected") + " (p " +
-              short_number(fit.p_value) + ")\n";
+      text += fit_text(fit, "D^" + short_number(fit.slope), fit.name != "linear");
     }
     text += "  verdict: " + growth.verdict + "\n\n";
   }
@@ -216,9 +207,7 @@ std::string regime_table(const RegimeMap& map) {
   Columns columns;
   const auto add = [&](const std::string& heading, bool number,
                        const std::function<std::string(const RegimeCell&)>& text_of) {
-    std::vector<std::string> cells;
-    for (const RegimeCell& cell : map.cells) cells.push_back(text_of(cell));
-    columns.add(heading, cells, number);
+    columns.add(heading, cells_of(map.cells, text_of), number);
   };
   for (std::size_t key = 0; key < map.keys.size(); ++key) {
     const std::string& name = map.keys[key];

@@ -118,9 +118,9 @@ void add_estimates(const std::string& heading, const std::vector<Estimate>& figu
     columns.add_figures(heading, figures);
     return;
   }
-  std::vector<std::string> cells;
-  for (const Estimate& figure : figures) cells.push_back(short_number(figure.value, 6));
-  columns.add_figures(heading, cells);
+  columns.add_figures(heading, cells_of(figures, [](const Estimate& figure) {
+                        return short_number(figure.value, 6);
+                      }));
 }
 
 /// Numbers of the metrics that a table shows of a stack: fidelity for given walks alone.
@@ -205,9 +205,9 @@ Columns of_one(const ConditionResult& one) {
   columns.add_key("layer", layer_numbers(rows.size()), true);
   for (const auto& [name, heading] :
        shown_metrics(1, [&](std::size_t) { return shown_of(*one.plan.stack); })) {
-    std::vector<Estimate> cells;
-    for (const auto& row : rows) cells.push_back(row.metrics[layer_metric(name)]);
-    add_estimates(heading, cells, columns);
+    const std::size_t metric = layer_metric(name);
+    add_estimates(heading, cells_of(rows, [&](const auto& row) { return row.metrics[metric]; }),
+                  columns);
   }
   return columns;
 }
@@ -221,17 +221,15 @@ Columns of_sweep(const Scenario& scenario, const std::vector<ConditionResult>& c
     return layers.rows.empty() ? Estimate{} : layers.rows.back().metrics[layer_metric(name)];
   };
   for (const auto& [name, heading] : metrics) {
-    std::vector<Estimate> cells;
-    for (const ConditionResult& one : conditions) cells.push_back(last(*one.layers, name));
-    add_estimates(heading, cells, columns);
+    const auto cell = [&](const ConditionResult& one) { return last(*one.layers, name); };
+    add_estimates(heading, cells_of(conditions, cell), columns);
   }
   for (const auto& [name, heading] : metrics) {
     if (!conditions.front().difference) break;
-    std::vector<Estimate> cells;
-    for (const ConditionResult& one : conditions) {
-      cells.push_back(last(one.difference->layers, name));
-    }
-    add_estimates(std::string(heading) + " difference", cells, columns);
+    const auto cell = [&](const ConditionResult& one) {
+      return last(one.difference->layers, name);
+    };
+    add_estimates(std::string(heading) + " difference", cells_of(conditions, cell), columns);
   }
   return columns;
 }

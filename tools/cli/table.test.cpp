@@ -231,28 +231,6 @@ TEST(Table, ShowsTheEndsOfALongSweep) {
   EXPECT_EQ(lines(40).size() + 1, long_table.size());
 }
 
-TEST(Table, ShowsOneConditionInDetail) {
-  const Scenario scenario = hand_made::scenario();
-  const ConditionEstimates estimates = hand_made::result(scenario).conditions[0].estimates;
-  const std::string table = table_of(scenario);
-  const std::vector<std::string> lines = lines_of(table);
-  EXPECT_EQ(lines[0], "hand made ± \"quoted\"");
-  EXPECT_EQ(lines[1], "n 20, H 2, d_k 1, gaussian kernel (bandwidth 0.5)");
-  EXPECT_EQ(lines[2], "conditional estimator, 2 queries, 1000 replicates, cpu/AVX2");
-  for (const Estimate& figure : {estimates.mse, estimates.variance_term}) {
-    const std::string text = figure_text(figure);
-    EXPECT_NE(table.find(text.substr(text.find("±"))), std::string::npos) << text;
-  }
-  EXPECT_NE(table.find("100.0 %  ████████████████████\n"), std::string::npos) << table;
-  EXPECT_NE(table.find("  qk               –"), std::string::npos) << table;
-  EXPECT_NE(table.find(" of 4000 windows ("), std::string::npos) << table;
-  EXPECT_NE(table.find("± is one Monte Carlo standard error\n"), std::string::npos);
-  for (const std::string& line : lines) {
-    EXPECT_LE(display_width(line), 100u) << line;
-    EXPECT_FALSE(line.ends_with(' ')) << line;
-  }
-}
-
 TEST(Table, ShowsASweepWithARowACondition) {
   const Scenario scenario =
       hand_made::scenario({},

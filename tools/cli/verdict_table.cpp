@@ -135,24 +135,19 @@ std::string summary_lines(const Validation& validation) {
 }  // namespace
 
 std::string verdict_table(const Validation& validation) {
-  std::vector<std::string> claims, forms, settings, verdicts, effects, allowed;
+  std::vector<std::string> claims;
   std::string last;
   for (const VerdictRow& row : validation.rows) {
     claims.push_back(row.claim == last ? "" : row.claim);
     last = row.claim;
-    forms.push_back(form_text(row));
-    settings.push_back(setting_text(row));
-    verdicts.push_back(verdict_cell(row));
-    effects.push_back(effect_cell(row));
-    allowed.push_back(allowed_cell(row));
   }
   Columns columns;
   columns.add_key("claim", claims);
-  columns.add_key("form", forms);
-  columns.add("kernel, truth, queries", settings);
-  columns.add("verdict", verdicts);
-  columns.add_figures("effect ± MCSE", effects);
-  columns.add("allowed", allowed);
+  columns.add_key("form", cells_of(validation.rows, form_text));
+  columns.add("kernel, truth, queries", cells_of(validation.rows, setting_text));
+  columns.add("verdict", cells_of(validation.rows, verdict_cell));
+  columns.add_figures("effect ± MCSE", cells_of(validation.rows, effect_cell));
+  columns.add("allowed", cells_of(validation.rows, allowed_cell));
   std::string text = columns.text("");
 
   const std::size_t width = output_width();
