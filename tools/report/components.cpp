@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <span>
 
 #include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
@@ -35,7 +36,7 @@ struct ComponentsPicture {
   Shown shown;
   Sweep sweep;
   Layout layout;
-  std::vector<Component> components = {};
+  const std::vector<Component>& components = error_components();
   std::vector<std::vector<Drawn>> drawn = {};  ///< [panels]
   std::vector<double> all_places = {};         ///< of every condition shown, drawn or not
   ScaleKind y_kind = ScaleKind::linear;
@@ -49,8 +50,6 @@ struct ComponentsPicture {
         shown(what),
         sweep(sweep_of(all)),
         layout(layout_of(sweep, max_panels, max_points)) {
-    components.push_back(mse_component);
-    components.insert(components.end(), std::begin(terms_of_error), std::end(terms_of_error));
     double low = std::numeric_limits<double>::infinity(), high = 0;
     for (const Panel& panel : layout.panels) {
       std::vector<Drawn>& of_panel = drawn.emplace_back();
@@ -269,7 +268,7 @@ std::string components_finding(const ComponentsPicture& picture) {
   if (low == high) return "The MSE is " + estimate_text(mse(low)) + " in every condition.";
   const Component* most = nullptr;
   double difference = 0;
-  for (const Component& term : terms_of_error) {
+  for (const Component& term : std::span(picture.components).subspan(1)) {
     const double here = estimate_of(member(picture.conditions[high], term.key)).value -
                         estimate_of(member(picture.conditions[low], term.key)).value;
     if (std::abs(here) > std::abs(difference)) {

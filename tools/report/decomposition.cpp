@@ -14,6 +14,10 @@ constexpr std::size_t max_bars = 32;
 constexpr double bar_step = 22;
 constexpr std::size_t longest_bar_label = 40;
 
+const Component& term_of_error(std::size_t t) {
+  return error_components()[1 + t];
+}
+
 struct Stack {
   std::string label;
   double mse;
@@ -24,12 +28,12 @@ struct Stack {
   }
   double below() const {
     double sum = 0;
-    for (const double term : terms) sum += std::min(term, 0.0);
+    for (const double one : terms) sum += std::min(one, 0.0);
     return sum;
   }
   double above() const {
     double sum = 0;
-    for (const double term : terms) sum += std::max(term, 0.0);
+    for (const double one : terms) sum += std::max(one, 0.0);
     return sum;
   }
 };
@@ -39,7 +43,7 @@ std::vector<Stack> stacks_of(const Value::Array& conditions, const Sweep& sweep)
   for (std::size_t c = 0; c < conditions.size(); ++c) {
     Stack stack{sweep.condition_text(c), estimate_of(member(conditions[c], "mse")).value, {}};
     for (std::size_t t = 0; t < 3; ++t) {
-      stack.terms[t] = estimate_of(member(conditions[c], terms_of_error[t].key)).value;
+      stack.terms[t] = estimate_of(member(conditions[c], term_of_error(t).key)).value;
     }
     if (stack.whole()) stacks.push_back(stack);
   }
@@ -85,13 +89,13 @@ Canvas draw_stacks(const std::vector<Stack>& stacks) {
   double x = 20;
   for (std::size_t t = 0; t < 3; ++t) {
     const Box key{x, 6, x + 22, 20};
-    canvas.rectangle(key, "area c" + std::to_string(terms_of_error[t].color));
+    canvas.rectangle(key, "area c" + std::to_string(term_of_error(t).color));
     hatch(canvas, t, key);
-    canvas.text({x + 28, 17}, terms_of_error[t].name);
-    x += 46 + text_width(terms_of_error[t].name);
+    canvas.text({x + 28, 17}, term_of_error(t).name);
+    x += 46 + text_width(term_of_error(t).name);
   }
-  canvas.mark(mse_component.color, {x + 6, 13});
-  canvas.text({x + 18, 17}, mse_component.name);
+  canvas.mark(error_components()[0].color, {x + 6, 13});
+  canvas.text({x + 18, 17}, error_components()[0].name);
 
   for (const Tick& tick : axes.x.ticks(6)) {
     canvas.line({axes.x(tick.value), top}, {axes.x(tick.value), bottom}, "grid");
@@ -110,10 +114,10 @@ Canvas draw_stacks(const std::vector<Stack>& stacks) {
       from += term;
       const Box bar{std::min(a, b), y + 3, std::max(a, b), y + bar_step - 3};
       if (bar.width() < 0.05) continue;
-      canvas.rectangle(bar, "area c" + std::to_string(terms_of_error[t].color));
+      canvas.rectangle(bar, "area c" + std::to_string(term_of_error(t).color));
       hatch(canvas, t, bar);
     }
-    canvas.mark(mse_component.color, {axes.x(stacks[i].mse), y + bar_step / 2});
+    canvas.mark(error_components()[0].color, {axes.x(stacks[i].mse), y + bar_step / 2});
   }
   if (low < 0) canvas.line({axes.x(0), top}, {axes.x(0), bottom}, "axis");
   return canvas;
@@ -124,7 +128,7 @@ std::string shares_text(const Stack& stack) {
   std::string text;
   for (std::size_t t = 0; t < 3; ++t) {
     if (t > 0) text += t == 2 ? " and " : ", ";
-    text += terms_of_error[t].name + std::string(t == 0 ? " is " : " ") +
+    text += term_of_error(t).name + std::string(t == 0 ? " is " : " ") +
             percent_text(stack.terms[t] / stack.mse);
   }
   return text;
@@ -139,7 +143,7 @@ std::vector<Picture> decomposition_figures(const Source& source) {
   if (all.empty()) return {};
   const Stack* best = &all.front();
   Table table{.caption = "Shares of the MSE", .headings = {"condition", "MSE"}};
-  for (const Component& term : terms_of_error) table.headings.emplace_back(term.name);
+  for (std::size_t t = 0; t < 3; ++t) table.headings.emplace_back(term_of_error(t).name);
   for (const Stack& stack : all) {
     if (stack.mse < best->mse) best = &stack;
     std::vector<std::string> row = {stack.label.empty() ? "the only one" : stack.label,

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/moments/error_terms.h"
 #include "tools/cli/figure_text.h"
 
 namespace headlab::tools {
@@ -151,6 +152,19 @@ std::string sentences(const std::vector<std::string>& all) {
 std::string shows_text(std::size_t shown, std::size_t all, const std::string& what_and_end) {
   if (shown >= all) return "";
   return "Shows " + std::to_string(shown) + " of " + std::to_string(all) + " " + what_and_end;
+}
+
+const std::vector<Component>& error_components() {
+  static const std::vector<Component> all = [] {
+    std::vector<Component> found;
+    const ErrorTerms<Estimate> terms;
+    for (const auto& [name, number, text] : numbers_of(terms)) {
+      if (text.role != TableRole::total && text.role != TableRole::term) continue;
+      found.push_back({name, text.label, found.size()});
+    }
+    return found;
+  }();
+  return all;
 }
 
 std::vector<Picture> figures_of(const Source& source) {

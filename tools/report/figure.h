@@ -73,16 +73,14 @@ std::string percent_text(double share);
 /// Sentences joined by a space, the empty ones left out.
 std::string sentences(const std::vector<std::string>& all);
 
-/// The components of the error, as a summary calls them, with their colours.
+/// A component of the error, as a summary calls it, with its label and its colour.
 struct Component {
   const char* key;
   const char* name;
   std::size_t color;
 };
-inline constexpr Component mse_component = {"mse", "MSE", 0};
-inline constexpr Component terms_of_error[] = {{"bias_squared", "bias²", 1},
-                                               {"variance_term", "variance", 2},
-                                               {"covariance_term", "covariance", 3}};
+/// The MSE and the terms that add up to it.
+const std::vector<Component>& error_components();
 
 /// "Shows 4 of 9 conditions" with an end, "." or ", evenly spaced."; empty where all are shown.
 std::string shows_text(std::size_t shown, std::size_t all, const std::string& what_and_end);

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from . import _engine
 from ._errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -25,15 +26,6 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 _STYLES: tuple[tuple[Any, str], ...] = (
     ("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"), ((0, (5, 1, 1, 1, 1, 1)), "v"), ((0, (1, 4)), "P"),
 )  # fmt: skip
-_LABELS = {
-    "mse": "MSE",
-    "bias_squared": "bias²",
-    "variance_term": "variance",
-    "covariance_term": "covariance",
-    "head_variance_mean": "V, mean over heads",
-    "head_covariance_mean": "C, mean over pairs",
-    "output_correlation": "correlation C/V",
-}
 _TERMS = ("bias_squared", "variance_term", "covariance_term")
 _MAX_WORD = 24  # letters of a label
 _MAX_WORDS = 28  # labels below an axis
@@ -52,7 +44,7 @@ def _axes(ax: Axes | None) -> Axes:
 
 
 def _label(figure: str) -> str:
-    return _LABELS.get(figure, figure)
+    return _engine.labels().get(figure, figure)
 
 
 def _legend(ax: Axes, title: str = "", handles: Sequence[Any] | None = None) -> None:
@@ -359,7 +351,7 @@ class Plots:
             up, down = up + np.maximum(values, 0), down + np.minimum(values, 0)
         ax.errorbar(
             at, known["mse"][0], yerr=known["mse"][1], fmt="o", color="black",
-            markersize=4, capsize=3, label="MSE",
+            markersize=4, capsize=3, label=_label("mse"),
         )  # fmt: skip
         _words_below(ax, at.tolist(), words)
         ax.set(xlabel=name, ylabel="MSE and its terms", title=self._title())

@@ -13,6 +13,8 @@
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/provenance.h"
+#include "engine/moments/error_terms.h"
+#include "engine/moments/jackknife.h"
 #include "engine/scenario/law_reader.h"
 #include "kernels/backends.h"
 #include "tools/python/src/job.h"
@@ -95,6 +97,16 @@ nb::dict build_object() {
   return all;
 }
 
+/// Labels of figures by their names.
+nb::typed<nb::dict, nb::str, nb::str> labels_object() {
+  nb::dict all;
+  const ErrorTerms<Estimate> terms;
+  for (const auto& [name, number, text] : numbers_of(terms)) {
+    if (*text.label != 0) all[name] = text.label;
+  }
+  return all;
+}
+
 }  // namespace
 
 NB_MODULE(_engine, module) {
@@ -127,6 +139,7 @@ NB_MODULE(_engine, module) {
   module.def("read", &start_read, nb::arg("source"), nb::arg("simulates") = true);
   module.def("toml_of", &toml_of, nb::arg("document"));
   module.def("set_of", &set_of, nb::arg("key"), nb::arg("value"));
+  module.def("labels", &labels_object);
   module.def("build", &build_object, nb::sig("def build() -> dict[str, typing.Any]"));
 
   nb::class_<Job>(module, "Job")
