@@ -155,9 +155,7 @@ def allocate(
         replicates=whole(replicates), backend=backend, threads=whole(threads),
         max_time=duration("max_time", max_time),
     )  # fmt: skip
-    given = Source(scenario, set)
-    if seed is not None:
-        given.engine.sets = [*given.engine.sets, f"run.seed={seed}"]
+    given = Source(scenario, set, seed)
     with translated():
         job = _engine.allocate(given.engine, arguments)
     (*found, failure), interrupted = finish(job, progress)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any
 
@@ -59,31 +59,31 @@ def say_stopping(unit: str) -> None:
     print(f"headlab: stopping after {unit}; again to quit at once", file=sys.stderr, flush=True)
 
 
-def finish(
+def watch(
     job: _engine.Job, progress: Progress = False, unit: str = "the work in progress"
-) -> tuple[Any, bool]:
-    """The result of a job, and whether Ctrl-C stopped it.
+) -> Iterator[tuple[Any, bool | None]]:
+    """Interim results of a job, each with None; then its result, and whether Ctrl-C stopped it.
 
     The first Ctrl-C asks the engine to stop and waits for what it has; a second one raises
     KeyboardInterrupt, and the engine ends its `unit` by itself. An exception of the callback stops
     the engine and is raised.
     """
-    interrupted = False
+    interrupted = done = False
     tell = listener(progress)
     try:
-        while True:
+        while not done:
             try:
                 done = job.wait(_POLL)
                 if tell is not None and (report := job.progress()) is not None:
                     tell(report)
-                if done:
-                    break
             except KeyboardInterrupt:
                 if interrupted:
                     raise
                 interrupted = True
                 job.stop()
                 say_stopping(unit)
+            if not (done or interrupted) and (state := job.interim()) is not None:
+                yield state, None
     except BaseException:
         job.stop()
         raise
@@ -92,11 +92,20 @@ def finish(
             tell.close()
     try:
         with translated():
-            return job.result(), interrupted
+            result = job.result()
     except Exception:
         if interrupted:
             raise KeyboardInterrupt from None
         raise
+    yield result, interrupted
+
+
+def finish(
+    job: _engine.Job, progress: Progress = False, unit: str = "the work in progress"
+) -> tuple[Any, bool]:
+    """The result of a job without interim ones, and whether Ctrl-C stopped it."""
+    ((result, interrupted),) = watch(job, progress, unit)
+    return result, bool(interrupted)
 
 
 def wait(job: _engine.Job, progress: Progress = False) -> Any:

@@ -73,12 +73,13 @@ class Labelled(Mapping[str, "NDArray[Any]"]):
     attributes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, group: Mapping[str, Any] | None = None) -> None:
+        self._content = group or {}
         self._variables: dict[str, Variable] | None = None
         self._attributes: dict[str, Any] = {}
 
     def _group(self) -> Mapping[str, Any]:
-        raise NotImplementedError
+        return self._content
 
     def _named(self) -> dict[str, Variable]:
         if self._variables is None:

@@ -20,7 +20,7 @@ from ._arguments import assign, duration, flag, whole
 from ._arguments import path as path_text
 from ._arguments import text as text_of
 from ._errors import HeadlabError, HeadlabWarning, RunError, ScenarioError, translated
-from ._jobs import TRAINING_SET, Progress, finish, listener, say_stopping
+from ._jobs import TRAINING_SET, Progress, finish, watch
 from ._labelled import Labelled, dataset_of_group
 from ._scenario import ScenarioLike, Sets, Source, save_arrays
 
@@ -196,7 +196,7 @@ class Result(Labelled):
         against = None if against is None else text_of("against", against)
         with translated():
             group = self._outcome.difference(over, against)
-        found = _Tables(group)
+        found = Labelled(group)
         name = f"difference_{figure}"
         if name + "_mcse" not in found:
             known = [
@@ -272,15 +272,6 @@ class Result(Labelled):
 def _result_of_files(files: Mapping[str, bytes], notes: list[str], interrupted: bool) -> Result:
     """A result that was pickled or copied."""
     return Result(files=files, notes=notes, interrupted=interrupted)
-
-
-class _Tables(Labelled):
-    def __init__(self, group: Mapping[str, Any]) -> None:
-        super().__init__()
-        self._tables = group
-
-    def _group(self) -> Mapping[str, Any]:
-        return self._tables
 
 
 def _until(value: Any) -> str | None:
@@ -438,35 +429,11 @@ def iter_run(
         compare=False, against=None, difference=None,
     )  # fmt: skip
     job, source = _start(scenario, set, every, given)
-    tell = listener(progress)
-    interrupted = False
-    try:
-        while True:
-            try:
-                done = job.wait(0.05)
-            except KeyboardInterrupt:
-                if interrupted:
-                    raise
-                interrupted = True
-                job.stop()
-                say_stopping(TRAINING_SET)
-                continue
-            if done:
-                break
-            if tell is not None and (report := job.progress()) is not None:
-                tell(report)
-            if not interrupted and (state := job.interim()) is not None:
-                yield Result(state, arrays=source.arrays)
-        try:
-            with translated():
-                outcome = job.result()
-        except Exception:
-            if interrupted:
-                raise KeyboardInterrupt from None
-            raise
-        yield _finished(outcome, source, None, interrupted)
-    finally:
-        job.stop()
+    for state, interrupted in watch(job, progress, TRAINING_SET):
+        if interrupted is None:
+            yield Result(state, arrays=source.arrays)
+        else:
+            yield _finished(state, source, None, interrupted)
 
 
 def open(path: str | os.PathLike[str]) -> Result:

@@ -320,7 +320,7 @@ def sweep(
 class Source:
     """What the engine reads, with the arrays that go with it."""
 
-    def __init__(self, given: ScenarioLike, sets: Sets = None) -> None:
+    def __init__(self, given: ScenarioLike, sets: Sets = None, seed: int | None = None) -> None:
         plain = _Plain()
         arguments = []
         if isinstance(sets, Mapping):
@@ -357,6 +357,6 @@ class Source:
         else:
             kind = type(given).__name__
             raise ScenarioError(f"scenario: is of type {kind} (allowed: path, TOML text, dict)")
-        self.engine.sets = arguments
+        self.engine.sets = arguments if seed is None else [*arguments, f"run.seed={seed}"]
         self.arrays = plain.arrays
         plain.say()

@@ -37,14 +37,10 @@ class Theory(Labelled):
     """
 
     def __init__(self, text: str, table: str, group: Mapping[str, Any]) -> None:
-        super().__init__()
+        super().__init__(group)
         self._table = table
-        self._found = group
         #: The document of ``headlab theory --json``.
         self.summary: dict[str, Any] = json.loads(text)
-
-    def _group(self) -> Mapping[str, Any]:
-        return self._found
 
     def __repr__(self) -> str:
         return self._table
@@ -248,12 +244,8 @@ class Replay(Labelled):
     """One replicate: training set X, Y, kernel weights, estimates (docs/replay.md)."""
 
     def __init__(self, group: Mapping[str, Any], table: str) -> None:
-        super().__init__()
-        self._found = group
+        super().__init__(group)
         self._table = table
-
-    def _group(self) -> Mapping[str, Any]:
-        return self._found
 
     def __repr__(self) -> str:
         return self._table
@@ -272,9 +264,7 @@ def replay(
     """One replicate of a condition again, both counted from 0, by the reference and the backend."""
     replicate, condition = index("replicate", replicate), index("condition", condition)
     backend = text_of("backend", backend)
-    given = Source(scenario, set)
-    if seed is not None:
-        given.engine.sets = [*given.engine.sets, f"run.seed={seed}"]
+    given = Source(scenario, set, seed)
     if condition < 0 or replicate < 0:
         raise ScenarioError("replay: counts conditions and replicates from 0")
     with translated():

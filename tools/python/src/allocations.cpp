@@ -22,7 +22,6 @@
 #include "tools/cli/output_folder.h"
 #include "tools/python/src/scenario_source.h"
 #include "tools/python/src/studies.h"
-#include "tools/python/src/study_job.h"
 #include "tools/python/src/values.h"
 #include "validation/allocation/regime_map.h"
 #include "validation/allocation/theory_json.h"

@@ -41,8 +41,6 @@ namespace nb = nanobind;
 
 namespace {
 
-using OptionalText = std::optional<std::string>;
-
 // Data sets.
 
 /// The variables of a shard in memory.

@@ -80,12 +80,10 @@ struct EstimateHeads {
   }
   /// The estimates [H, Q] as an array, and the number of windows without weight.
   nb::object object(std::uint64_t empty) {
-    auto* const kept = new std::vector<float>(std::move(estimates));
-    const nb::capsule owner(kept,
-                            [](void* p) noexcept { delete static_cast<std::vector<float>*>(p); });
-    const std::size_t shape[] = {static_cast<std::size_t>(plan.heads),
-                                 static_cast<std::size_t>(plan.queries)};
-    return nb::make_tuple(nb::ndarray<nb::numpy, float>(kept->data(), 2, shape, owner), empty);
+    return nb::make_tuple(
+        array_object(std::move(estimates), {static_cast<std::size_t>(plan.heads),
+                                            static_cast<std::size_t>(plan.queries)}),
+        empty);
   }
 };
 

@@ -40,7 +40,6 @@
 #include "tools/cli/verdict_table.h"
 #include "tools/python/src/job.h"
 #include "tools/python/src/scenario_source.h"
-#include "tools/python/src/study_job.h"
 #include "tools/python/src/values.h"
 #include "tools/report/read_sources.h"
 #include "tools/report/write_report.h"
@@ -193,16 +192,13 @@ nb::object matrices_object(const Matrices& matrices) {
   if (matrices.empty()) return nb::none();
   const auto rows = static_cast<std::size_t>(matrices[0].rows());
   const auto columns = static_cast<std::size_t>(matrices[0].cols());
-  auto* const numbers = new std::vector<double>();
-  const nb::capsule owner(numbers,
-                          [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+  std::vector<double> numbers;
   for (const Eigen::MatrixXd& w : matrices) {
     for (Eigen::Index i = 0; i < w.rows(); ++i) {
-      for (Eigen::Index j = 0; j < w.cols(); ++j) numbers->push_back(w(i, j));
+      for (Eigen::Index j = 0; j < w.cols(); ++j) numbers.push_back(w(i, j));
     }
   }
-  const std::size_t shape[] = {matrices.size(), rows, columns};
-  return nb::cast(nb::ndarray<nb::numpy, double>(numbers->data(), 3, shape, owner));
+  return array_object(std::move(numbers), {matrices.size(), rows, columns});
 }
 
 const HeadLayer& layer_of(const Heads& heads, int number) {

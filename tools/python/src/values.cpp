@@ -119,19 +119,6 @@ Value value_of(nb::handle object, const std::string& key, int depth) {
                          " (allowed: dict, list, tuple, str, bool, int, float, arrays of numbers)");
 }
 
-nb::object array_object(std::vector<double> values, const std::vector<std::size_t>& shape) {
-  auto* const kept = new std::vector<double>(std::move(values));
-  const nb::capsule owner(kept,
-                          [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-  return nb::cast(nb::ndarray<nb::numpy, double>(kept->data(), shape.size(), shape.data(), owner));
-}
-nb::object array_object(std::vector<std::int64_t> values, const std::vector<std::size_t>& shape) {
-  auto* const kept = new std::vector<std::int64_t>(std::move(values));
-  const nb::capsule owner(
-      kept, [](void* p) noexcept { delete static_cast<std::vector<std::int64_t>*>(p); });
-  return nb::cast(
-      nb::ndarray<nb::numpy, std::int64_t>(kept->data(), shape.size(), shape.data(), owner));
-}
 nb::object array_object(const std::vector<std::string>& values, const std::vector<std::size_t>&) {
   nb::list list;
   for (const std::string& text : values) list.append(nb::str(text.data(), text.size()));

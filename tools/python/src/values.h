@@ -4,7 +4,10 @@
 
 #include <mutex>
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/files/document.h"
 #include "engine/files/netcdf_file.h"
@@ -19,6 +22,16 @@ Value document_of(nanobind::handle object);
 
 /// Arrays by their names, which stay alive with what is returned.
 DataArrays arrays_of(nanobind::dict arrays);
+
+/// Numbers as a NumPy array, which keeps them.
+template <class T>
+nanobind::object array_object(std::vector<T> values, const std::vector<std::size_t>& shape) {
+  auto* const kept = new std::vector<T>(std::move(values));
+  const nanobind::capsule owner(kept,
+                                [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nanobind::cast(
+      nanobind::ndarray<nanobind::numpy, T>(kept->data(), shape.size(), shape.data(), owner));
+}
 
 /// All that a group of a NetCDF file holds.
 struct GroupContent {
