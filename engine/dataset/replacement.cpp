@@ -103,7 +103,9 @@ std::string begin_replacement(const std::string& folder, const Dataset& dataset,
 }
 
 bool is_being_replaced(const std::string& folder) {
-  return is_there(old_manifest_of(folder));
+  const std::string place = new_set_of(folder);
+  return is_there(old_manifest_of(folder)) ||
+         (is_there(place) && !is_there(place + "/" + manifest_name));
 }
 
 std::vector<std::string> end_replacement(const std::string& folder) {

@@ -19,7 +19,7 @@ namespace headlab {
 std::string begin_replacement(const std::string& folder, const Dataset& dataset,
                               const Provenance& program);
 
-/// True where the sets are being exchanged.
+/// True where the sets are being exchanged, or folders of the new one are left that hold nothing.
 bool is_being_replaced(const std::string& folder);
 
 /// Puts a complete new set in place of the old one; does nothing where there is none. Returns the

@@ -32,7 +32,6 @@
 #include "tools/python/src/run.h"
 #include "tools/python/src/scenario_source.h"
 #include "tools/python/src/studies.h"
-#include "tools/python/src/study_job.h"
 #include "tools/python/src/values.h"
 
 namespace headlab::python {

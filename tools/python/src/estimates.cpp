@@ -24,7 +24,6 @@
 #include "kernels/parallel_for.h"
 #include "tools/python/src/job.h"
 #include "tools/python/src/studies.h"
-#include "tools/python/src/study_job.h"
 #include "tools/python/src/values.h"
 
 namespace headlab::python {

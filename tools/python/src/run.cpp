@@ -21,7 +21,7 @@
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/table.h"
-#include "tools/python/src/study_job.h"
+#include "tools/python/src/studies.h"
 #include "tools/python/src/values.h"
 #include "validation/theory/controls/control_means.h"
 
