@@ -14,9 +14,9 @@
 #include "engine/files/atomic_file.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/input_file.h"
 #include "engine/files/json_fields.h"
 #include "engine/files/json_reader.h"
-#include "engine/files/table_file.h"
 
 namespace headlab {
 namespace {

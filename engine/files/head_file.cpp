@@ -12,10 +12,10 @@
 #include "engine/files/atomic_file.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/input_file.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/npy_file.h"
 #include "engine/files/provenance.h"
-#include "engine/files/table_file.h"
 
 namespace headlab {
 
@@ -232,11 +232,7 @@ class NetcdfReader {
 HeadFile read_any(const std::string& path, std::optional<int> layer, bool subspaces_alone) {
   // The first bytes tell; read_file() has the messages for what cannot be opened at all.
   std::error_code error;
-  char start[4] = {};
-  if (std::filesystem::is_regular_file(path, error)) {
-    std::ifstream(path, std::ios::binary).read(start, sizeof start);
-  }
-  const std::string_view first(start, sizeof start);
+  const std::string first = first_bytes(path, 4);
   if (first != "\x89HDF" && !first.starts_with("CDF")) {
     if (!path.ends_with(".npy") && !first.starts_with("\x93NUM")) {
       const std::string advice = " - headlab import-heads makes heads.nc from a model";
@@ -246,7 +242,7 @@ HeadFile read_any(const std::string& path, std::optional<int> layer, bool subspa
       if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
         reject({path}, "", "is not a regular file" + advice);
       }
-      if (!std::ifstream(path)) read_file(path, max_npy_bytes);  // says why not
+      read_file(path, max_npy_bytes);  // says why not
       reject({path}, "", "is neither NPY nor NetCDF: it begins with other bytes" + advice);
     }
     return read_npy(path, layer);

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "engine/files/document.h"
+#include "engine/files/input_file.h"
 #include "engine/files/json_reader.h"
 #include "engine/files/json_writer.h"
-#include "engine/files/table_file.h"
 #include "engine/files/words.h"
 
 namespace headlab {

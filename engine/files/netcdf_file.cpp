@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include <netcdf.h>
@@ -13,6 +14,7 @@
 
 #include "engine/files/atomic_file.h"
 #include "engine/files/available_memory.h"
+#include "engine/files/input_file.h"
 
 namespace headlab {
 namespace {
@@ -79,6 +81,18 @@ std::size_t slab_size(int group, int variable, const NetcdfGroup::Slab& where,
 
 void require_size(std::size_t size, std::size_t given, const std::string& name) {
   if (size != given) throw NetcdfError(name + ": size does not fit its dimensions");
+}
+
+constexpr const char* in_memory = "a file in memory";
+
+/// Throws NetcdfError where the superblock of an HDF5 file says that a program writes to it.
+void require_not_being_written(std::string_view file) {
+  constexpr std::string_view magic = "\x89HDF\r\n\x1a\n";
+  constexpr std::size_t version = 8, flags = 11;
+  constexpr char first_with_flags = 3, write_access = 1;
+  if (!file.starts_with(magic) || file.size() <= flags || file[version] < first_with_flags) return;
+  if ((file[flags] & write_access) == 0) return;
+  throw NetcdfError("is open for writing in another program, or was not closed by it");
 }
 
 /// A text of the library, which is nullptr where a file has none.
@@ -424,7 +438,7 @@ std::size_t NetcdfGroup::size(int variable) const {
 
 NetcdfImage::NetcdfImage() {
   // The name is never used as one: the image has no file.
-  check(nc_create_mem("image", NC_NETCDF4, 0, &id_), "a file in memory");
+  check(nc_create_mem("image", NC_NETCDF4, 0, &id_), in_memory);
 }
 
 NetcdfImage::~NetcdfImage() {
@@ -437,15 +451,13 @@ void NetcdfImage::save(const std::string& path) {
 }
 
 NetcdfBytes NetcdfImage::bytes() {
-  check(nc_enddef(id_), "a file in memory");
+  check(nc_enddef(id_), in_memory);
   for (auto& put : puts_) {
     put();
     put = {};  // what it holds is in the image now
   }
   NC_memio image = {};
-  const int id = id_;
-  id_ = -1;
-  check(nc_close_memio(id, &image), "a file in memory");
+  check(nc_close_memio(std::exchange(id_, -1), &image), in_memory);
   return {{image.memory, &std::free}, image.size};
 }
 
@@ -496,13 +508,17 @@ void NetcdfStream::close() {
   check(nc_close(id), "closing the file");
 }
 
-NetcdfInput::NetcdfInput(const std::string& path) {
-  check(nc_open(path.c_str(), NC_NOWRITE, &id_), path);
+/// The library takes locks, which some file systems do not have, and crashes where a file cannot be
+/// read or closed; so it is given the bytes.
+NetcdfInput::NetcdfInput(const std::string& path)
+    : file_(read_file(path, std::numeric_limits<std::uint64_t>::max())) {
+  require_not_being_written(file_);
+  check(nc_open_mem("image", NC_NOWRITE, file_.size(), file_.data(), &id_), path);
 }
 
 NetcdfInput::NetcdfInput(const NetcdfBytes& bytes) {
   // The library only reads them: NC_NOWRITE.
-  check(nc_open_mem("image", NC_NOWRITE, bytes.size, bytes.memory.get(), &id_), "a file in memory");
+  check(nc_open_mem("image", NC_NOWRITE, bytes.size, bytes.memory.get(), &id_), in_memory);
 }
 
 NetcdfInput::~NetcdfInput() {

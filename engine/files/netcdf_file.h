@@ -180,6 +180,7 @@ class NetcdfInput {
   NetcdfGroup root() const { return NetcdfGroup(id_); }
 
  private:
+  std::string file_;  ///< its bytes
   int id_ = -1;
 };
 

@@ -14,6 +14,7 @@
 
 #include "engine/files/available_memory.h"
 #include "engine/files/document.h"
+#include "engine/files/input_file.h"
 #include "engine/files/npy_file.h"
 
 namespace headlab {
@@ -132,21 +133,17 @@ DataTable table_of(NpyRows&& rows) {
           .exact = std::move(rows.exact)};
 }
 
-/// Reads an NPY file whose length is known, none for other files.
+/// Reads an NPY file, none for other files.
 std::optional<DataTable> read_npy_file(const std::string& path) {
-  std::error_code error;
-  const std::uintmax_t size = std::filesystem::file_size(path, error);
-  if (error || size > max_table_bytes || !std::filesystem::is_regular_file(path, error)) return {};
-  std::ifstream in(path, std::ios::binary);
-  char start[6] = {};
-  in.read(start, sizeof start);
-  if (!is_npy({start, static_cast<std::size_t>(in.gcount())})) return {};
-  in.seekg(0);
+  constexpr std::size_t start = 6;
+  if (!is_npy(first_bytes(path, start))) return {};
+  InputFile file(path);
+  if (file.size() > max_table_bytes) return {};
   return table_of(read_npy_rows(
       [&](char* to, std::size_t count) {
-        if (!in.read(to, static_cast<std::streamsize>(count))) reject({path}, "", "cannot be read");
+        if (file.read(to, count) != count) reject({path}, "", "became shorter while it was read");
       },
-      size, path));
+      file.size(), path));
 }
 
 }  // namespace
@@ -181,39 +178,8 @@ DataTable parse_npy(const std::string& bytes, const std::string& source) {
       bytes.size(), source));
 }
 
-std::string read_file(const std::string& path, std::size_t max_bytes) {
-  const auto fail = [&path](const std::string& problem) { reject({path}, "", problem); };
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) fail("is a directory, needs a file");
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  if (!in) fail(std::string("cannot be opened: ") + std::strerror(errno));
-  // In pieces, because a pipe has no size, and a device may have no end.
-  std::string content;
-  std::vector<char> piece(1 << 20);
-  while (in) {
-    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
-    const auto read = static_cast<std::size_t>(in.gcount());
-    // A full string is copied to one of twice its size.
-    const bool grows = content.size() + read > content.capacity();
-    if (grows && 2 * content.capacity() > available_bytes()) {
-      fail("is too long for the memory available, " + format_bytes(available_bytes()));
-    }
-    content.append(piece.data(), read);
-    if (content.size() > max_bytes) {
-      fail("is too long (allowed: at most " + std::to_string(max_bytes >> 20) + " MiB)");
-    }
-  }
-  if (in.bad()) fail("cannot be read");
-  return content;
-}
-
 DataTable read_table(const std::string& path) {
   if (std::optional<DataTable> table = read_npy_file(path)) return std::move(*table);
-  std::error_code error;
-  // /dev/zero would be read up to the limit.
-  if (std::filesystem::is_character_file(path, error))
-    reject({path}, "", "is a device, needs a file");
   const std::string content = read_file(path, max_table_bytes);
   if (is_npy(content) || path.ends_with(".npy")) return parse_npy(content, path);
   return parse_csv(content, path);

@@ -35,8 +35,4 @@ DataTable parse_csv(const std::string& text, const std::string& source);
 /// allocated.
 DataTable parse_npy(const std::string& bytes, const std::string& source);
 
-/// The content of a regular file of at most `max_bytes`; throws InvalidInput that begins with the
-/// path.
-std::string read_file(const std::string& path, std::size_t max_bytes);
-
 }  // namespace headlab

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
+#include "engine/files/input_file.h"
 
 namespace headlab {
 namespace {

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "engine/files/document.h"
+#include "engine/files/input_file.h"
 #include "engine/files/json_writer.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/sha256.h"
@@ -41,10 +42,7 @@ std::optional<std::string> results_id_of_netcdf(const std::string& path) {
 std::optional<std::string> results_id_of_summary(const std::string& path) {
   constexpr std::size_t digits = 64;
   // The key is among the first, and a summary may be large.
-  std::string text(std::size_t{1} << 16, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  const std::string text = first_bytes(path, std::size_t{1} << 16);
   const std::string key = "\"results_id\": \"";
   const std::size_t at = text.find(key);
   if (at == std::string::npos) return {};

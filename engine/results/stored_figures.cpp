@@ -10,10 +10,10 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/input_file.h"
 #include "engine/files/json_reader.h"
 #include "engine/files/json_writer.h"
 #include "engine/files/netcdf_file.h"
-#include "engine/files/table_file.h"
 #include "engine/files/words.h"
 #include "engine/moments/layer_estimates.h"
 #include "engine/results/condition_record.h"
@@ -378,9 +378,9 @@ std::string file_of(const std::string& place) {
 }
 
 bool is_json(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  char first = 0;
-  return file >> first && first == '{';
+  const std::string text = first_bytes(path, 64);
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string::npos && text[first] == '{';
 }
 
 /// Returns act(), with what is wrong in a file as one line.

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "engine/files/error.h"
-#include "engine/files/table_file.h"
+#include "engine/files/input_file.h"
 #include "engine/scenario/design_rounding.h"
 #include "engine/scenario/file_laws.h"
 #include "engine/scenario/law_reader.h"

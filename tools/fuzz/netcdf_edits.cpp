@@ -9,7 +9,7 @@
 #include <netcdf.h>
 #include <netcdf_mem.h>
 
-#include "engine/files/table_file.h"
+#include "engine/files/input_file.h"
 #include "tools/fuzz/target.h"
 
 namespace headlab::fuzz {

@@ -11,8 +11,8 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/input_file.h"
 #include "engine/files/netcdf_file.h"
-#include "engine/files/table_file.h"
 #include "engine/files/words.h"
 #include "engine/results/results_reader.h"
 #include "tools/cli/output_folder.h"
@@ -42,7 +42,7 @@ std::string run_command(const std::string& scenario, const std::string& sets,
   std::istringstream lines(sets);
   for (std::string set; std::getline(lines, set);) command += " --set " + shell_word(set);
   const std::string backend = text_of(member(member(document, "headlab"), "backend"));
-  if (!backend.empty()) command += " --backend " + backend;
+  if (!backend.empty()) command += " --backend " + shell_word(backend);
   const std::string until = text_of(member(member(document, "until"), "text"));
   if (!until.empty()) command += " --until " + shell_word(until);
   const Value& conditions = member(document, "conditions");

@@ -7,6 +7,7 @@
 #include "engine/files/atomic_file.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/input_file.h"
 #include "tools/cli/output_folder.h"
 #include "tools/report/page.h"
 
@@ -16,10 +17,7 @@ namespace {
 /// True for a report, which says so in its head, and for an empty file.
 bool is_report(const std::string& path) {
   constexpr std::size_t head = 1024;
-  std::string text(head, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  const std::string text = first_bytes(path, head);
   return text.empty() || text.find(report_generator) != std::string::npos;
 }
 

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/files/input_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/files/available_memory.h"
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+
+namespace headlab {
+
+InputFile::InputFile(const std::string& path)
+    // A pipe that nobody writes to is open at once.
+    : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+  if (descriptor_ < 0) {
+    reject({path}, "", std::string("cannot be opened: ") + std::strerror(errno));
+  }
+  struct stat status = {};
+  const bool known = ::fstat(descriptor_, &status) == 0;
+  if (!known || !S_ISREG(status.st_mode)) {
+    ::close(descriptor_);
+    reject({path}, "",
+           S_ISDIR(status.st_mode) ? "is a directory, needs a file"
+                                   : "is a pipe or a device, needs a file");
+  }
+  size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+InputFile::~InputFile() {
+  ::close(descriptor_);
+}
+
+std::size_t InputFile::read(char* to, std::size_t size) {
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t got = ::read(descriptor_, to + done, size - done);
+    if (got == 0) break;
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      throw RunFailed(one_line(path_) + ": cannot be read (" + std::strerror(errno) + ")");
+    }
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+std::string read_file(const std::string& path, std::uint64_t max_bytes) {
+  InputFile file(path);
+  if (file.size() > max_bytes) {
+    reject({path}, "",
+           "is too long (allowed: at most " + std::to_string(max_bytes >> 20) + " MiB)");
+  }
+  if (file.size() > available_bytes()) {
+    reject({path}, "", "is too long for the memory available, " + format_bytes(available_bytes()));
+  }
+  std::string content(file.size(), '\0');
+  content.resize(file.read(content.data(), content.size()));
+  return content;
+}
+
+std::string first_bytes(const std::string& path, std::size_t count) {
+  try {
+    InputFile file(path);
+    std::string content(std::min<std::uint64_t>(count, file.size()), '\0');
+    content.resize(file.read(content.data(), content.size()));
+    return content;
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
+}  // namespace headlab

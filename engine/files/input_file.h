@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file The door through which files are read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace headlab {
+
+/// A regular file, open for reading. What else may stand at a path, a pipe, a device or a folder,
+/// could keep the program waiting or never end, and is refused.
+class InputFile {
+ public:
+  /// Throws InvalidInput with one line that begins with the path.
+  explicit InputFile(const std::string& path);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  std::uint64_t size() const { return size_; }
+  /// Reads on: at most `size` bytes, fewer at the end of the file alone. Throws RunFailed where the
+  /// system cannot read.
+  std::size_t read(char* to, std::size_t size);
+
+ private:
+  std::string path_;
+  int descriptor_;
+  std::uint64_t size_ = 0;
+};
+
+/// The content of a regular file of at most `max_bytes`, which has to fit into the memory that is
+/// available. Throws InvalidInput that begins with the path, and RunFailed.
+std::string read_file(const std::string& path, std::uint64_t max_bytes);
+
+/// The first bytes of a file, at most `count`; none where no regular file can be read there.
+std::string first_bytes(const std::string& path, std::size_t count);
+
+}  // namespace headlab
