@@ -56,19 +56,35 @@ std::string value_advice(const std::string& key, const std::string& text) {
          key + "=\"" + (plain ? text : "...") + "\"'";
 }
 
-/// Number of bytes of the UTF-8 character that `text` begins with, 0 where it begins with none.
-std::size_t utf8_length(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  const std::size_t length = first < 0x80                    ? 1
-                             : first >= 0xc2 && first < 0xe0 ? 2
-                             : first >= 0xe0 && first < 0xf0 ? 3
-                             : first >= 0xf0 && first < 0xf5 ? 4
-                                                             : 0;
-  if (length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
+/// Refuses keys of more parts than any has, a.b.c and so on: each is a table in the one before, and
+/// the parser would run out of stack where there are many thousands.
+void require_short_keys(std::string_view text, const Location::Source& source) {
+  constexpr int most = 32;
+  int line = 1, dots = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '#') {
+      at = std::min(text.find('\n', at), text.size()) - 1;
+    } else if (c == '"' || c == '\'') {
+      const bool many = text.substr(at, 3) == std::string(3, c);
+      const std::string end(many ? 3 : 1, c);
+      for (at += end.size(); at < text.size() && text.substr(at, end.size()) != end; ++at) {
+        if (text[at] == '\\' && c == '"') ++at;
+        if (at < text.size() && text[at] == '\n') {
+          ++line;
+          if (!many) break;  // the parser says what is wrong
+        }
+      }
+      if (many) at += 2;
+    } else if (c == '.') {
+      if (++dots < most) continue;
+      reject({source, line, 1}, "",
+             "has a key of more than " + std::to_string(most) + " parts (a.b.c has three)");
+    } else if (std::string_view("\n=,{}[]").find(c) != std::string_view::npos) {
+      dots = 0;
+      if (c == '\n') ++line;
+    }
   }
-  return length;
 }
 
 constexpr const char* date_problem =
@@ -199,6 +215,7 @@ bool operator==(const Value::Entry& a, const Value::Entry& b) {
 
 Value parse_toml(const std::string& text, const std::string& source) {
   const auto shared = std::make_shared<const std::string>(source);
+  require_short_keys(text, shared);
   try {
     return convert(toml::parse(std::string_view(text)), shared, "");
   } catch (const toml::parse_error& error) {
@@ -333,19 +350,9 @@ std::string number_text(double number) {
 }
 
 std::string one_line(const std::string& text, std::size_t most) {
-  std::string out;
-  for (std::string_view left = text; !left.empty();) {
-    const auto code = static_cast<unsigned char>(left[0]);
-    const std::size_t length = utf8_length(left);
-    if (length == 0) {
-      out += '?';
-    } else if (code < 0x20 || code == 0x7f) {
-      out += ' ';
-    } else {
-      out += left.substr(0, length);
-    }
-    left.remove_prefix(std::max<std::size_t>(length, 1));
-  }
+  std::string out = visible(text);
+  std::ranges::replace_if(
+      out, [](char c) { return c == '\n' || c == '\t'; }, ' ');
   if (out.size() > most) {
     // Not inside a UTF-8 sequence.
     while (most > 0 && (static_cast<unsigned char>(out[most]) & 0xc0) == 0x80) --most;

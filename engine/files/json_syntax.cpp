@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "engine/files/words.h"
+
 namespace headlab {
 namespace {
 
@@ -50,7 +52,8 @@ bool read_json(std::string_view text, JsonHandler& handler) {
 }
 
 std::string json_string(std::string_view text, bool ascii) {
-  return Json(std::string(text)).dump(-1, ' ', ascii, Json::error_handler_t::replace);
+  // What the syntax leaves as it is and should be seen has escapes of this form there.
+  return visible(Json(std::string(text)).dump(-1, ' ', ascii, Json::error_handler_t::replace));
 }
 
 std::string json_number(double number) {

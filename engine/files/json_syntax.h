@@ -29,7 +29,8 @@ class JsonHandler {
 /// True where the text is JSON, and the handler took all of it.
 bool read_json(std::string_view text, JsonHandler& handler);
 
-/// A string in its quotes; bytes that are not UTF-8 are replaced.
+/// A string in its quotes, with escapes for what is not visible() (words.h); bytes that are not
+/// UTF-8 are replaced.
 /// \param ascii escapes all other characters
 std::string json_string(std::string_view text, bool ascii = false);
 

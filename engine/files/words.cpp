@@ -2,6 +2,7 @@
 #include "engine/files/words.h"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace headlab {
 namespace {
@@ -57,6 +58,48 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
 
 std::string numbered_condition(std::size_t number) {
   return "condition #" + std::to_string(number);
+}
+
+std::size_t utf8_length(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  const std::size_t length = first < 0x80                    ? 1
+                             : first >= 0xc2 && first < 0xe0 ? 2
+                             : first >= 0xe0 && first < 0xf0 ? 3
+                             : first >= 0xf0 && first < 0xf5 ? 4
+                                                             : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
+  }
+  return length;
+}
+
+std::string visible(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    char32_t code = static_cast<unsigned char>(text[0]);
+    if (length == 2) code = (code & 0x1f) << 6 | (static_cast<unsigned char>(text[1]) & 0x3f);
+    if (length == 3) {
+      code = (code & 0x0f) << 12 | (static_cast<unsigned char>(text[1]) & 0x3fu) << 6 |
+             (static_cast<unsigned char>(text[2]) & 0x3f);
+    }
+    const bool control = (code < 0x20 && code != '\n' && code != '\t') || code == 0x7f ||
+                         (length == 2 && code < 0xa0);
+    const bool turns = code == 0x61c || code == 0x200e || code == 0x200f ||
+                       (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+    if (length == 0) {
+      out += '?';
+    } else if (control || (length > 1 && turns)) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(code));
+      out += escape;
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return out;
 }
 
 std::string shell_word(const std::string& word) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace headlab {
@@ -21,6 +22,13 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
 /// "condition #3", of a sweep. Conditions are counted from 0 wherever a user reads or writes a
 /// number.
 std::string numbered_condition(std::size_t number);
+
+/// Number of bytes of the UTF-8 character that `text` begins with, 0 where it begins with none.
+std::size_t utf8_length(std::string_view text);
+
+/// A text as it may be shown wherever it came from: control characters other than line ends and
+/// tabs, and marks that turn the direction of writing, as in "\u001b"; what is not UTF-8 as "?".
+std::string visible(std::string_view text);
 
 /// A word as a shell takes it: quoted unless it is plain.
 std::string shell_word(const std::string& word);

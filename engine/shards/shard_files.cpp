@@ -156,7 +156,7 @@ std::string shard_command(const ShardFile& like, std::uint64_t shard, std::uint6
   std::string command = "headlab run " + (is_piped ? "-" : shell_word(like.scenario_file));
   std::istringstream sets(like.sets);
   for (std::string set; std::getline(sets, set);) command += " --set " + shell_word(set);
-  if (like.machine.backend != "cpu") command += " --backend " + like.machine.backend;
+  if (like.machine.backend != "cpu") command += " --backend " + shell_word(like.machine.backend);
   return command + " --shard " + std::to_string(shard) + "/" + std::to_string(shards) + " --out " +
          shell_word(folder) + " --resume" + (is_piped ? " < SCENARIO.toml" : "");
 }

@@ -11,6 +11,7 @@
 #include <streambuf>
 #include <utility>
 
+#include "engine/files/words.h"
 #include "kernels/host.h"
 
 namespace headlab::tools {
@@ -58,16 +59,17 @@ bool locale_is_utf8() {
   return false;
 }
 
-/// Converts what goes through it. Characters come whole: each is part of one output operation.
-class AsciiBuffer : public std::streambuf {
+/// Changes what goes through it. Characters come whole: each is part of one output operation.
+class CharacterBuffer : public std::streambuf {
  public:
-  explicit AsciiBuffer(std::streambuf* to) : to_(to) {}
+  CharacterBuffer(std::streambuf* to, std::string (*changed)(std::string_view))
+      : to_(to), changed_(changed) {}
 
  protected:
   std::streamsize xsputn(const char* text, std::streamsize count) override {
-    const std::string ascii = ascii_text({text, static_cast<std::size_t>(count)});
-    const auto size = static_cast<std::streamsize>(ascii.size());
-    return to_->sputn(ascii.data(), size) == size ? count : 0;
+    const std::string whole = changed_({text, static_cast<std::size_t>(count)});
+    const auto size = static_cast<std::streamsize>(whole.size());
+    return to_->sputn(whole.data(), size) == size ? count : 0;
   }
   int_type overflow(int_type c) override {
     return traits_type::eq_int_type(c, traits_type::eof())
@@ -78,16 +80,24 @@ class AsciiBuffer : public std::streambuf {
 
  private:
   std::streambuf* to_;
+  std::string (*changed_)(std::string_view);
 };
 
 }  // namespace
 
 void use_characters_of_locale() {
   utf8_shown = locale_is_utf8();
-  if (utf8_shown) return;
-  // Lives as long as the stream, which others may write to until the program ends.
-  static AsciiBuffer buffer(std::cerr.rdbuf());
-  std::cerr.rdbuf(&buffer);
+  // They live as long as the streams, which others may write to until the program ends.
+  static CharacterBuffer to_terminal(std::cerr.rdbuf(), shown);
+  static CharacterBuffer errors(&to_terminal, visible), output(std::cout.rdbuf(), visible);
+  control_stream().rdbuf(&to_terminal);
+  std::cerr.rdbuf(&errors);
+  std::cout.rdbuf(&output);
+}
+
+std::ostream& control_stream() {
+  static std::ostream stream(std::cerr.rdbuf());
+  return stream;
 }
 
 std::string ascii_text(std::string_view text) {

@@ -2,6 +2,7 @@
 /// \file The characters that a terminal can show: UTF-8, or ASCII in its place.
 #pragma once
 
+#include <ostream>
 #include <string>
 #include <string_view>
 
@@ -9,8 +10,12 @@ namespace headlab::tools {
 
 /// From now on texts for people are UTF-8 where the codeset of the locale (LC_ALL, LC_CTYPE, LANG)
 /// is, and ASCII where it is another; standard error converts by itself. Without this call they are
-/// UTF-8.
+/// UTF-8. Both standard streams then show what they are given as visible() does
+/// (engine/files/words.h): names of scenarios and files may hold what commands a terminal.
 void use_characters_of_locale();
+
+/// Standard error for the program's own commands to a terminal.
+std::ostream& control_stream();
 
 /// A UTF-8 text in ASCII: "±" is "+-", "²" is "^2", what has no form of its own is "?".
 std::string ascii_text(std::string_view text);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/files/words.h"
+
 namespace headlab::tools {
 namespace {
 
@@ -11,6 +13,12 @@ TEST(AsciiText, HasAFormForEverySymbol) {
   EXPECT_EQ(ascii_text("▕██▌ ▏"), "|##: |");
   EXPECT_EQ(ascii_text("Müller\xff"), "M?ller?");
   EXPECT_EQ(shown("±"), "±");  // unless the program has asked for its locale
+}
+
+TEST(Visible, ShowsWhatCommandsATerminalOrTurnsALine) {
+  EXPECT_EQ(visible("a\x1b[31m\u202eb\u0085\x7f\r\n\tMüller\xff"),
+            "a\\u001b[31m\\u202eb\\u0085\\u007f\\u000d\n\tMüller?");
+  EXPECT_EQ(visible("± ² … \u2029 \u05d0"), "± ² … \u2029 \u05d0");  // what is written as usual
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "engine/files/words.h"
 #include "kernels/host.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/text_width.h"
 
@@ -88,7 +89,7 @@ ProgressDisplay ProgressDisplay::on_standard_error(bool quiet) {
   const bool moves_cursor =
       ::isatty(STDERR_FILENO) == 1 && terminal && std::string_view(terminal) != "dumb";
   const Kind kind = quiet ? Kind::none : moves_cursor ? Kind::bar : Kind::log;
-  return {kind, std::cerr, &error_width};
+  return {kind, control_stream(), &error_width};
 }
 
 bool ProgressDisplay::is_due(double seconds) const {

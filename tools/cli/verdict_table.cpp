@@ -132,6 +132,20 @@ std::string summary_lines(const Validation& validation) {
          " - measured, docs/measured/calibration.md\n";
 }
 
+/// A text in a line of Markdown, where it means nothing but itself.
+std::string markdown(const std::string& text) {
+  std::string out;
+  for (const char c : one_line(text)) {
+    if (c == '<' || c == '&') {
+      out += c == '<' ? "&lt;" : "&amp;";
+      continue;
+    }
+    if (std::string_view("\\`*[]|").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string verdict_table(const Validation& validation) {
@@ -167,15 +181,17 @@ std::string verdict_report(const Validation& validation) {
       "\n| claim | form | kernel, truth, queries | verdict | effect ± MCSE | allowed |\n"
       "|---|---|---|---|---|---|\n";
   for (const VerdictRow& row : validation.rows) {
-    text += "| " + row.claim + " | " + form_text(row) + " | " + setting_text(row) + " | " +
-            verdict_cell(row) + " | " + effect_cell(row) + " | " + allowed_cell(row) + " |\n";
+    text += "| " + markdown(row.claim) + " | " + markdown(form_text(row)) + " | " +
+            markdown(setting_text(row)) + " | " + verdict_cell(row) + " | " + effect_cell(row) +
+            " | " + allowed_cell(row) + " |\n";
   }
   for (const VerdictRow& row : validation.rows) {
-    text += "\n## " + row.claim + ": " + form_text(row) + " (" + setting_text(row) + ")\n\n**" +
-            verdict_cell(row) + "**: " + row.statement + "\n\n";
-    for (const std::string& line : explanation(row)) text += "- " + line + "\n";
-    text += "- would be refuted by: " + row.refuted_by + "\n- scenario: " + row.scenario + ", " +
-            duration_text(row.seconds) + "\n";
+    text += "\n## " + markdown(row.claim) + ": " + markdown(form_text(row)) + " (" +
+            markdown(setting_text(row)) + ")\n\n**" + verdict_cell(row) +
+            "**: " + markdown(row.statement) + "\n\n";
+    for (const std::string& line : explanation(row)) text += "- " + markdown(line) + "\n";
+    text += "- would be refuted by: " + markdown(row.refuted_by) +
+            "\n- scenario: " + markdown(row.scenario) + ", " + duration_text(row.seconds) + "\n";
   }
   return text;
 }

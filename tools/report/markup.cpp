@@ -6,6 +6,7 @@
 
 #include "engine/files/json_reader.h"
 #include "engine/files/json_syntax.h"
+#include "engine/files/words.h"
 
 namespace headlab::tools {
 namespace {
@@ -35,8 +36,7 @@ std::string tag(const char* name, const Attributes& attributes) {
 
 std::string escaped(std::string_view text) {
   std::string out;
-  for (const char c : valid_utf8(text)) {
-    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+  for (const char c : visible(valid_utf8(text))) {
     if (c == '&') {
       out += "&amp;";
     } else if (c == '<') {
@@ -45,8 +45,6 @@ std::string escaped(std::string_view text) {
       out += "&gt;";
     } else if (c == '"') {
       out += "&quot;";
-    } else if (control && c != '\n' && c != '\t') {
-      out += "\xef\xbf\xbd";
     } else {
       out += c;
     }

@@ -34,7 +34,7 @@ std::string replay_command(const RunArguments& run, bool sweep, const ExtremeOfR
   for (const std::string& set : run.sets) text += " --set " + shell_word(set);
   if (run.seed) text += " --seed " + std::to_string(*run.seed);
   if (run.replicates) text += " --replicates " + std::to_string(*run.replicates);
-  if (run.backend != "auto") text += " --backend " + run.backend;
+  if (run.backend != "auto") text += " --backend " + shell_word(run.backend);
   if (sweep) text += " --condition " + condition;
   const std::string folder = "replay_" + (sweep ? condition + "_" : "") + replicate;
   return text + " --replicate " + replicate + " --out " +
