@@ -8,11 +8,13 @@
 #include <cstdlib>
 #include <fstream>
 #include <optional>
+#include <sched.h>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
-#include <thread>
 #include <unistd.h>
+
+#include "kernels/control_groups.h"
 
 namespace headlab {
 namespace {
@@ -70,8 +72,29 @@ std::string processor_name() {
 
 int usable_processors() {
   if (const auto played = played_processors()) return *played;
-  // Asked once, because the system opens a file for the answer.
-  static const int here = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  // Asked once, because the system opens files for the answer.
+  static const int here = usable_processors_here().count;
+  return here;
+}
+
+UsableProcessors usable_processors_here() {
+  if (const auto played = played_processors()) return {*played, "HEADLAB_PROCESSORS"};
+  UsableProcessors here{online_processors(), "machine"};
+  // A set of the size that the system has may be larger than cpu_set_t.
+  constexpr int most = 1 << 16;
+  for (int size = CPU_SETSIZE; size <= most; size *= 2) {
+    cpu_set_t* const set = CPU_ALLOC(size);
+    if (set == nullptr) break;
+    const std::size_t bytes = CPU_ALLOC_SIZE(size);
+    const bool known = ::sched_getaffinity(0, bytes, set) == 0;
+    const int count = known ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    if (count > 0 && count < here.count) here = {count, "affinity"};
+    if (known) break;
+  }
+  if (const auto quota = processors_of_groups(); quota && *quota < here.count) {
+    here = {*quota, "control group"};
+  }
   return here;
 }
 

@@ -35,6 +35,14 @@ std::string processor_name_in(std::istream& cpuinfo);
 int usable_processors();
 int online_processors();
 
+/// The least of what the machine has, of the affinity of the process, as a batch system or taskset
+/// sets it, and of the quota of its control groups.
+struct UsableProcessors {
+  int count = 1;
+  std::string limit;  ///< "machine", "affinity" or "control group", or the variable that plays one
+};
+UsableProcessors usable_processors_here();
+
 /// The SIMD target that no computation may exceed, as --simd names it; empty: that of the machine.
 std::string widest_simd();
 

@@ -2,7 +2,6 @@
 #include "engine/files/available_memory.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -10,30 +9,17 @@
 #include <mutex>
 #include <optional>
 #include <sstream>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "engine/files/error.h"
+#include "kernels/control_groups.h"
 #include "kernels/host.h"
 
 namespace headlab {
 namespace {
 
 constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
-
-std::optional<std::uint64_t> to_number(const std::string& text) {
-  std::uint64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return number;
-}
-
-/// The number a file holds; none where the file is not there or says "max".
-std::optional<std::uint64_t> number_in(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::string word;
-  in >> word;
-  return to_number(word);
-}
 
 /// The number after `key` at the start of a line.
 std::optional<std::uint64_t> number_after(const std::filesystem::path& file,
@@ -60,29 +46,26 @@ constexpr ControlFiles version_2 = {"memory.max", "memory.current", "inactive_fi
 constexpr ControlFiles version_1 = {"memory.limit_in_bytes", "memory.usage_in_bytes",
                                     "total_inactive_file"};
 
-/// What the limits of a group and of those above it leave. `group` is as /proc/self/cgroup names
-/// it; inside a container it may not be there below `base`, but those above it are.
-std::uint64_t left_in_groups(const std::filesystem::path& base, const std::string& group,
-                             const ControlFiles& files) {
-  std::uint64_t left = no_limit;
-  auto look = [&](const std::filesystem::path& directory) {
-    const auto limit = number_in(directory / files.limit);
-    const auto usage = number_in(directory / files.usage);
-    if (!limit || !usage) return;
-    // The kernel gives up clean pages of files before it refuses memory.
-    const std::uint64_t cache =
-        std::min(number_after(directory / "memory.stat", files.file_cache).value_or(0), *usage);
-    const std::uint64_t used = *usage - cache;
-    left = std::min(left, *limit > used ? *limit - used : 0);
-  };
-  std::filesystem::path directory = base;
-  look(directory);
-  for (const auto& part : std::filesystem::path(group).relative_path()) {
-    if (part == "..") break;
-    directory /= part;
-    look(directory);
-  }
-  return left;
+/// What the limit of a group leaves.
+std::uint64_t left_in_group(const std::filesystem::path& group, const ControlFiles& files) {
+  const auto limit = number_in(group / files.limit);
+  const auto usage = number_in(group / files.usage);
+  if (!limit || !usage) return no_limit;
+  // The kernel gives up clean pages of files before it refuses memory.
+  const std::uint64_t cache =
+      std::min(number_after(group / "memory.stat", files.file_cache).value_or(0), *usage);
+  const std::uint64_t used = *usage - cache;
+  return *limit > used ? *limit - used : 0;
+}
+
+/// What the limit of the address space leaves (ulimit -v).
+std::uint64_t left_of_address_space() {
+  struct rlimit limit = {};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return no_limit;
+  const auto pages = number_in("/proc/self/statm");
+  const std::uint64_t used =
+      pages.value_or(0) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
 }
 
 /// What the files of the system say.
@@ -91,23 +74,9 @@ std::uint64_t measured_available(const std::filesystem::path& root) {
   if (const auto kib = number_after(root / "proc/meminfo", "MemAvailable:")) {
     least = *kib < no_limit / 1024 ? *kib * 1024 : no_limit;
   }
-  // Lines ID:CONTROLLERS:GROUP; version 2 has no controllers.
-  std::ifstream groups(root / "proc/self/cgroup");
-  const std::filesystem::path base = root / "sys/fs/cgroup";
-  std::string line;
-  while (std::getline(groups, line)) {
-    const std::size_t first = line.find(':');
-    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const std::string group = line.substr(second + 1);
-    if (controllers == ",,") {
-      least = std::min({least, left_in_groups(base, group, version_2),
-                        left_in_groups(base / "unified", group, version_2)});
-    } else if (controllers.find(",memory,") != std::string::npos) {
-      least = std::min(least, left_in_groups(base / "memory", group, version_1));
-    }
-  }
+  visit_control_groups(root, "memory", [&](const std::filesystem::path& group, int version) {
+    least = std::min(least, left_in_group(group, version == 2 ? version_2 : version_1));
+  });
   return least;
 }
 
@@ -121,7 +90,7 @@ std::uint64_t recent_available() {
   const std::lock_guard lock(mutex);
   const Clock::time_point now = Clock::now();
   if (!measured_at || now - *measured_at > std::chrono::milliseconds(100)) {
-    available = measured_available("/");
+    available = std::min(measured_available("/"), left_of_address_space());
     measured_at = now;
   }
   return available;
@@ -154,6 +123,12 @@ std::string format_bytes(std::uint64_t bytes) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f %s", size, units[unit]);
   return text;
+}
+
+std::string available_text() {
+  const std::uint64_t available = available_bytes();
+  return available == no_limit ? "the system does not say how much is available"
+                               : format_bytes(available) + " available";
 }
 
 void require_memory(std::uint64_t bytes, const std::string& what, const std::string& knob,

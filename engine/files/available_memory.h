@@ -18,6 +18,9 @@ std::uint64_t available_bytes(const std::filesystem::path& root = "/");
 /// "512 bytes", "3.1 GiB": three digits at most before the point, one after it from KiB on.
 std::string format_bytes(std::uint64_t bytes);
 
+/// "8.0 GiB available", or that nobody says how much.
+std::string available_text();
+
 /// Throws InvalidInput unless `bytes` are available:
 ///     WHERE: KNOB: needs 12.3 GiB of memory WHAT, 3.1 GiB available - lower KNOB ALTERNATIVE
 /// with `what` as "for 2 workers", `knob` the key that decides, `where` the place it was written

@@ -9,6 +9,7 @@
 #include "engine/run/run.h"
 #include "kernels/backends.h"
 #include "kernels/cuda/status.h"
+#include "kernels/host.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
 
@@ -146,6 +147,13 @@ bool test_backend(const std::string& name) {
                      [](const SelfTestCheck& check) { return check.passed; });
 }
 
+/// Why fewer threads are used than the machine has processors.
+std::string limit_text() {
+  const UsableProcessors here = usable_processors_here();
+  if (here.limit == "machine") return "";
+  return " (" + here.limit + ", of " + std::to_string(online_processors()) + ")";
+}
+
 struct DoctorArguments {
   void list(Options&) {}
 };
@@ -155,8 +163,8 @@ ExitCode doctor(const DoctorArguments&) {
   std::cout << "headlab " << program.version << " (git " << program.git << ", "
             << program.build_type << " build, " << program.compiler << ")\n"
             << "processor: " << make_backend("cpu")->device() << ", " << thread_count(0)
-            << " threads\n"
-            << "memory: " << format_bytes(available_bytes()) << " available\n"
+            << (thread_count(0) == 1 ? " thread" : " threads") << limit_text() << "\n"
+            << "memory: " << available_text() << "\n"
             << "\nbackends\n";
   std::vector<std::string> names = backend_names();
   if (std::find(names.begin(), names.end(), "cuda") == names.end()) names.emplace_back("cuda");

@@ -94,8 +94,7 @@ ExitCode dry_run(const RunArguments& arguments, const Scenario& scenario, const 
   const std::uint64_t netcdf = arguments.nodes ? size.netcdf : size.netcdf_without_nodes;
   // results.nc is put together in memory.
   const std::uint64_t memory = all.front().memory + (arguments.out ? netcdf : 0);
-  text +=
-      "# memory: " + format_bytes(memory) + ", " + format_bytes(available_bytes()) + " available\n";
+  text += "# memory: " + format_bytes(memory) + ", " + available_text() + "\n";
   text += "# disk: " + disk_line(arguments, netcdf, size.summary) + "\n";
   for (std::size_t i = 0; i < all.size(); ++i) {
     text += "# time: " + time_line(all[i], i == 0) + "\n";
