@@ -23,7 +23,8 @@ std::atomic<bool> stop_asked = false;
 std::atomic<bool> can_stop = false;               ///< the command looks at the flag
 std::atomic<const char*> unit_of_work = nullptr;  ///< null: not known by name
 
-constexpr int stop_signals[] = {SIGINT, SIGTERM, SIGHUP};
+/// The last three are how batch systems announce the end of a job.
+constexpr int stop_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
 constexpr std::chrono::seconds one_request{1};
 
 void say(std::string_view line) {
