@@ -63,8 +63,13 @@ def depth_theory(tree: Tree, examples: int) -> None:
         known = hl.theory(tree)
     except hl.ScenarioError:
         raise Skipped("no closed form") from None
-    # A bound is named as one (docs/depth.md), under another name.
     names = [name for name in METRICS if name in known]
+    if known["theory_source"][0] == "bound":
+        f = simulate(tree)
+        for name in names:
+            bound = known[name][0]
+            require(bool(np.all(f.of(0, name) <= bound * (1 + 1e-8))), f"{name} is above its bound {bound.tolist()}")
+        return
 
     def compare(seed: int, replicates: int) -> Iterator[Comparison]:
         f = simulate(tree, seed=seed, replicates=replicates)

@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Kills commands of headlab, and fails their calls of the system, one call at a time.
+
+faults HEADLAB INJECTOR [--most N] [--only NAME]... [--kinds KIND,...] [--print]
+
+Each command is run in a folder with files of a user, and the K-th call of the system that concerns a
+file there fails, for every K, or for N of them, evenly spread (--most). Promised (docs/promises.md):
+
+kill      the same command again, or with what its message offers, ends with the bits of a run that was
+          not killed; no file of the user is changed, and no temporary one is left
+28, 5, .. a number of errno (28: disk full, 122: quota, 5: input or output, 24: too many files, 4: a signal):
+          the command ends with exit code 0 and the right files, or with 1 or 2 and a line on standard
+          error; never by a signal. Run again it ends as after a kill
+short     half of the bytes are written or read: nothing changes
+memory    an allocation fails: as with a number
+
+Prints a row for each command and kind, and every broken promise; exit code 1 where there is one.
+"""
+import argparse
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TREE = HERE.parents[2]
+WORLD = TREE / "tools/cli/testing/world"
+CHANGES, READS, MEMORY = "change", "read", "memory"
+KINDS = {"kill": CHANGES, "28": CHANGES, "122": CHANGES, "5": CHANGES, "24": CHANGES, "4": CHANGES, "short": CHANGES,
+         "read-5": READS, "read-24": READS, "read-4": READS, "read-short": READS, "memory": MEMORY}
+ENDS_S = 120
+# Of a run and not of its figures.
+TIMES = {"seconds", "weights_per_second", "pilot_seconds", "date", "results_id", "time", "wall_seconds"}
+PRECIOUS = "mine, and worth keeping\n"
+
+
+@dataclasses.dataclass
+class Command:
+    name: str
+    line: str                   # words, after `headlab`
+    before: tuple = ()          # commands that make the folder
+    outputs: tuple = ("o",)     # what is compared
+    precious: tuple = ()        # files of the user among the outputs, beside those in the folder itself
+
+
+SMALL = "--replicates 64 --threads 2 --quiet"
+COMMANDS = [
+    Command("run", f"run s.toml {SMALL} --out o"),
+    Command("run --json --report", f"run s.toml {SMALL} --json o.json --report o.html", outputs=("o.json", "o.html")),
+    Command("run --resume", "run s.toml --replicates 96 --threads 2 --quiet --out o --resume",
+            before=(f"run s.toml {SMALL} --out o",)),
+    Command("run --overwrite", f"run s.toml {SMALL} --out o --overwrite",
+            before=(f"run s.toml {SMALL} --seed 8 --out o",)),
+    Command("run --shard", f"run s.toml {SMALL} --shard 1/2 --out o"),
+    Command("merge", "merge p --out o --quiet",
+            before=(f"run s.toml {SMALL} --shard 1/2 --out p", f"run s.toml {SMALL} --shard 2/2 --out p")),
+    Command("validate", "validate claim.toml --replicates 8192 --threads 2 --quiet --out o"),
+    Command("allocate --map", "allocate --data a.toml --budget 4 --n 20,30,40,50 --map --replicates 1024 --threads 2 --quiet "
+            "--out o"),
+    Command("dataset npy", "dataset s.toml --replicates 4 --shards 2 --format npy --quiet --out o"),
+    Command("dataset netcdf", "dataset a.toml --replicates 4 --shards 2 --quiet --out o"),
+    Command("dataset --overwrite", "dataset s.toml --replicates 4 --shards 2 --format npy --quiet --out o --seed 8 "
+            "--overwrite", before=("dataset s.toml --replicates 4 --shards 3 --format npy --quiet --out o",),
+            precious=("o/condition_000/shard_002/notes.txt",)),
+    Command("replay", "replay a.toml --replicate 3 --quiet --out o"),
+    Command("report", "report p --out o.html", before=(f"run s.toml {SMALL} --out p",), outputs=("o.html",)),
+    Command("theory", "theory a.toml --json o.json", outputs=("o.json",)),
+    Command("import-heads", "import-heads model.safetensors --arch bert --heads 3 --out o.nc", outputs=("o.nc",)),
+    Command("hdi", "hdi heads.nc --json o.json --report o.html",
+            before=("import-heads model.safetensors --arch bert --heads 3 --out heads.nc",),
+            outputs=("o.json", "o.html")),
+    Command("compress", "compress heads.nc --rank 2 --n 16 --replicates 8 --out o.nc --json o.json",
+            before=("import-heads model.safetensors --arch bert --heads 3 --out heads.nc",), outputs=("o.nc", "o.json")),
+    Command("diff", "diff p q --json o.json",
+            before=(f"run s.toml {SMALL} --out p", f"run s.toml {SMALL} --out q"), outputs=("o.json",)),
+]
+CLAIM = """
+[[claim.compare]]
+name = "narrow windows vary more"
+less = { figure = "head_variance_mean", at = { "heads.kernel.bandwidth" = 0.8 } }
+than = { figure = "head_variance_mean", at = { "heads.kernel.bandwidth" = 0.4 } }
+margin = { relative = 0.02 }
+"""
+
+
+class World:
+    """A folder with the inputs of all commands."""
+
+    def __init__(self, headlab, injector, folder):
+        self.headlab, self.injector, self.folder = headlab, injector, folder
+        self.start = folder / "start"
+        self.start.mkdir()
+        for path in WORLD.glob("*.toml"):
+            shutil.copy(path, self.start)
+        (self.start / "claim.toml").write_text((self.start / "s.toml").read_text() + CLAIM)
+        subprocess.run([sys.executable, TREE / "tools/cli/testing/write_input.py", "bert",
+                        self.start / "model.safetensors"], check=True)
+        (self.start / "precious.txt").write_text(PRECIOUS)
+
+    def run(self, folder, line, call=0, calls="none", kind="kill", mark=None, count=None):
+        environment = dict(os.environ, LC_ALL="C.UTF-8", HEADLAB_CLOCK="1700000000", LD_PRELOAD=str(self.injector), HEADLAB_FAULT_CALL=str(call),
+                           HEADLAB_FAULT_CALLS=calls, HEADLAB_FAULT_KIND=kind, HEADLAB_FAULT_BELOW=str(folder))
+        if mark:
+            environment["HEADLAB_FAULT_MARK"] = str(mark)
+        if count:
+            environment["HEADLAB_FAULT_COUNT"] = str(count)
+        return subprocess.run([self.headlab, *line.split()], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, errors="replace", timeout=ENDS_S)
+
+    def fresh(self, name, source):
+        folder = self.folder / name
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(source, folder, symlinks=True)
+        return folder
+
+
+def without_times(value):
+    if isinstance(value, dict):
+        return {key: without_times(inner) for key, inner in value.items() if key not in TIMES}
+    return [without_times(inner) for inner in value] if isinstance(value, list) else value
+
+
+class Study:
+    """One command: what it makes undisturbed, and what it makes of a fault."""
+
+    def __init__(self, world, command):
+        self.world, self.command = world, command
+        self.ready = world.fresh("ready", world.start)
+        for line in command.before:
+            done = world.run(self.ready, line)
+            if done.returncode != 0:
+                raise SystemExit(f"{command.name}: {line}: {done.stderr}")
+        for path in command.precious:
+            (self.ready / path).write_text(PRECIOUS)
+        self.right = world.fresh("right", self.ready)
+        self.counts = {}
+        done = world.run(self.right, command.line)
+        self.code = done.returncode
+        if self.code not in (0, 3, 6):
+            raise SystemExit(f"{command.name}: code {self.code}: {done.stderr}")
+        self.files = self.content(self.right)
+
+    def count(self, calls):
+        if calls not in self.counts:
+            folder, count = self.world.fresh("work", self.ready), self.world.folder / "count"
+            self.world.run(folder, self.command.line, calls=calls, count=count)
+            self.counts[calls] = int(count.read_text())
+        return self.counts[calls]
+
+    def content(self, folder):
+        """What is compared of each output: files by name."""
+        found = {}
+        for output in self.command.outputs:
+            top = folder / output
+            for path in sorted(p for p in ([top] if top.is_file() else top.rglob("*")) if p.is_file()):
+                found[str(path.relative_to(folder))] = self.essence(path)
+        return found
+
+    def essence(self, path):
+        if path.name == "results.nc" or path.suffix == ".html" or path.name.startswith(("units_", "shard_1_of")):
+            return path.read_bytes()[-8:] if path.suffix == ".html" else "compared by the program"
+        if path.name in ("replay.nc", "map.nc"):  # the library writes down when it made them
+            text = subprocess.run(["ncdump", path], capture_output=True, text=True).stdout
+            return re.sub(r".*(seconds|weights_per_second)[^;]*;", "", text)
+        if path.suffix == ".md":
+            return re.sub(r"[\d.]+ (s|min|h)\b", "", path.read_text())
+        if path.suffix == ".json":
+            try:
+                return without_times(json.loads(path.read_text()))
+            except ValueError:
+                return "no JSON"
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    def problems_of_files(self, folder, tidy=True):
+        """What is wrong in a folder where the command has done its work.
+
+        tidy: also what is left over; a call that removes a file may itself be the one that failed.
+        """
+        found = []
+        content = self.content(folder)
+        for name in sorted(self.files.keys() | content.keys()):
+            if name not in content:
+                found.append(f"{name} is missing")
+            elif name not in self.files:
+                found += [f"{name} is left over"] if tidy else []
+            elif content[name] != self.files[name]:
+                found.append(f"{name} is another")
+        if not found and (folder / "o/results.nc").is_file():
+            same = self.world.run(folder, f"diff {folder}/o {self.right}/o")
+            if same.returncode != 0:
+                found.append(f"results.nc differs ({same.returncode}: {(same.stdout + same.stderr).strip()[-200:]})")
+        left = [p for p in folder.rglob("*") if ".tmp-" in p.name or p.name.startswith(".headlab")] if tidy else []
+        return found + self.lost(folder) + [f"{p.relative_to(folder)} is left over" for p in left]
+
+    def lost(self, folder):
+        return [f"{name} is lost" for name in ("precious.txt", *self.command.precious)
+                if not (folder / name).is_file() or (folder / name).read_text() != PRECIOUS]
+
+    def again(self, folder):
+        """The same command, and then with what its message offers."""
+        done = self.world.run(folder, self.command.line)
+        for option in ("--resume", "--overwrite"):
+            if done.returncode == 2 and option in done.stderr and option not in self.command.line:
+                done = self.world.run(folder, f"{self.command.line} {option}")
+        if done.returncode != self.code:
+            return [f"run again: code {done.returncode}: {done.stderr.strip()[-200:]}"]
+        return [f"run again: {problem}" for problem in self.problems_of_files(folder)]
+
+    def problems(self, kind, call):
+        folder, mark = self.world.fresh("work", self.ready), self.world.folder / "mark"
+        mark.unlink(missing_ok=True)
+        calls = KINDS[kind]
+        fault = {"memory": "12"}.get(kind, kind.removeprefix("read-"))
+        try:
+            done = self.world.run(folder, self.command.line, call, calls, fault, mark)
+        except subprocess.TimeoutExpired:
+            return ["does not end"]
+        if not mark.exists():
+            return []  # it makes fewer calls this time
+        found = self.lost(folder)
+        if kind == "kill":
+            return found + self.again(folder)
+        if done.returncode < 0:
+            found.append(f"ended by signal {-done.returncode}: {done.stderr.strip()[-200:]}")
+        elif done.returncode == self.code:
+            found += self.problems_of_files(folder, tidy=False)
+        elif done.returncode not in (1, 2):
+            found.append(f"code {done.returncode}")
+        elif not done.stderr.startswith("headlab: ") or kind.endswith("short"):
+            found.append(f"code {done.returncode}: {done.stderr.strip()[-200:]!r}")
+        return found + (self.again(folder) if calls != READS and not found else [])
+
+
+def spread(count, most):
+    """Numbers of 1..count: all, or so many evenly spread."""
+    if most is None or count <= most:
+        return list(range(1, count + 1))
+    return sorted({1 + round(i * (count - 1) / (most - 1)) for i in range(most)}) if most > 1 else [(count + 1) // 2]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("headlab", type=Path)
+    parser.add_argument("injector", type=Path)
+    parser.add_argument("--most", type=int)
+    parser.add_argument("--most-memory", type=int, default=20)
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    arguments = parser.parse_args()
+    broken = 0
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(arguments.headlab.resolve(), arguments.injector.resolve(), Path(folder).resolve())
+        for command in COMMANDS:
+            if arguments.only and command.name not in arguments.only:
+                continue
+            study = Study(world, command)
+            for kind in arguments.kinds.split(","):
+                count = study.count(KINDS[kind])
+                tried = spread(count, arguments.most_memory if kind == "memory" else arguments.most)
+                faults = 0
+                for call in tried:
+                    problems = study.problems(kind, call)
+                    faults += bool(problems)
+                    for problem in problems:
+                        print(f"{command.name}, {kind} at call {call}: {problem}", flush=True)
+                broken += faults
+                print(f"{command.name:22} {kind:10} {len(tried)} of {count} calls, {faults} broken promises", flush=True)
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
