@@ -16,6 +16,7 @@
 #include "validation/allocation/allocate.h"
 #include "validation/allocation/allocation_json.h"
 #include "validation/allocation/regime_map.h"
+#include "validation/claims/world.h"
 #include "validation/verdicts/calibration.h"
 #include "validation/verdicts/validate.h"
 
@@ -105,26 +106,16 @@ TEST_F(UnitStudies, CalibrateCountsAsOneProcess) {
 }
 
 Scenario small_study(const std::string& sweep) {
-  return parse_scenario(R"(
-    [scenario]
-    name = "units"
-    [data]
-    n = 20
-    design = { law = "normal", dim = 4 }
-    regression = { law = "linear", coefficients = [1, 1, 0, 0] }
-    noise = { law = "normal", sd = 0.5 }
-    [heads]
-    count = 2
-    dim = 2
-    subspaces = { law = "haar" }
-    kernel = { law = "gaussian", bandwidth = 0.8 }
-    [queries]
-    law = "points"
-    points = [[0, 0, 0, 0]]
-    [run]
-    seed = 7
-    replicates = 64
-  )" + sweep,
+  return parse_scenario(World{.n = "20",
+                              .design = R"({ law = "normal", dim = 4 })",
+                              .regression = R"({ law = "linear", coefficients = [1, 1, 0, 0] })",
+                              .noise = R"({ law = "normal", sd = 0.5 })",
+                              .heads = "count = 2\ndim = 2\nsubspaces = { law = \"haar\" }",
+                              .kernel = R"({ law = "gaussian", bandwidth = 0.8 })",
+                              .points = "[[0, 0, 0, 0]]",
+                              .run = "seed = 7\nreplicates = 64\n"}
+                                .text() +
+                            sweep,
                         "units.toml");
 }
 

@@ -24,4 +24,20 @@ struct MadeBy {
   }
 };
 
+/// A document: what made it, and what `body` visits.
+template <class Body>
+struct MadeDocument {
+  MadeBy made_by;
+  Body body;
+
+  template <class Visitor>
+  void fields(Visitor& visit) const {
+    visit("headlab", made_by, "what made the document");
+    body(visit);
+  }
+};
+
+template <class Body>
+MadeDocument(MadeBy, Body) -> MadeDocument<Body>;
+
 }  // namespace headlab

@@ -37,6 +37,7 @@ validation/difference
 validation/diversity
 validation/compression
 validation/claims
+validation/literature
 validation/verdicts
 validation/allocation
 tools/cli

@@ -12,7 +12,7 @@
 #include "engine/moments/jackknife.h"
 #include "engine/run/session.h"
 #include "engine/scenario/scenario.h"
-#include "validation/allocation/allocate_options.h"
+#include "validation/allocation/allocations.h"
 #include "validation/allocation/tuning.h"
 
 namespace headlab {

@@ -11,6 +11,7 @@
 #include "kernels/backends.h"
 #include "validation/allocation/allocation_json.h"
 #include "validation/allocation/block_runs.h"
+#include "validation/claims/world.h"
 #include "validation/statistics/intervals.h"
 #include "validation/theory/theory.h"
 
@@ -19,52 +20,30 @@ namespace {
 
 /// Two coordinates, of which the truth is about both: two heads of dimension 1 against one of 2.
 Condition two_ways(double sd, std::uint64_t seed = 1, const std::string& stages = "{}") {
-  return parse_scenario(R"([scenario]
-name = "two ways"
-[data]
-n = 12
-design = { law = "normal", dim = 2 }
-regression = { law = "cosines", amplitude = [1.0], frequency = [[0.8, 0.8]], phase = [0.4] }
-noise = { law = "normal", sd = )" +
-                            std::to_string(sd) + R"( }
-[heads]
-count = 2
-dim = 1
-subspaces = { law = "orthogonal" }
-kernel = { law = "gaussian", bandwidth = 0.4 }
-[queries]
-law = "points"
-points = [[0.5, 0.2], [-0.4, 0.7]]
-[run]
-replicates = 10
-)",
-                        "two.toml",
-                        {"run.seed=" + std::to_string(seed), "heads.mechanism=" + stages})
-      .conditions.at(0);
+  return World{
+      .n = "12",
+      .design = R"({ law = "normal", dim = 2 })",
+      .regression =
+          R"({ law = "cosines", amplitude = [1.0], frequency = [[0.8, 0.8]], phase = [0.4] })",
+      .noise = "{ law = \"normal\", sd = " + std::to_string(sd) + " }",
+      .heads = "count = 2\ndim = 1\nsubspaces = { law = \"orthogonal\" }",
+      .kernel = R"({ law = "gaussian", bandwidth = 0.4 })",
+      .points = "[[0.5, 0.2], [-0.4, 0.7]]",
+      .run = "replicates = 10"}
+      .condition({"run.seed=" + std::to_string(seed), "heads.mechanism=" + stages});
 }
 
 /// Four random ways, where none is known in closed form.
 Condition four_ways(std::uint64_t seed) {
-  return parse_scenario(R"([scenario]
-name = "four ways"
-[data]
-n = 30
-design = { law = "normal", dim = 4 }
-regression = { law = "random_cosines", terms = 16, length_scale = 2.5 }
-noise = { law = "normal", sd = 1 }
-[heads]
-count = 1
-dim = 1
-subspaces = { law = "haar" }
-kernel = { law = "gaussian", bandwidth = 0.7 }
-[queries]
-law = "design"
-count = 2
-[run]
-replicates = 10
-)",
-                        "four.toml", {"run.seed=" + std::to_string(seed)})
-      .conditions.at(0);
+  return World{.n = "30",
+               .design = R"({ law = "normal", dim = 4 })",
+               .regression = R"({ law = "random_cosines", terms = 16, length_scale = 2.5 })",
+               .noise = R"({ law = "normal", sd = 1 })",
+               .heads = "count = 1\ndim = 1\nsubspaces = { law = \"haar\" }",
+               .kernel = R"({ law = "gaussian", bandwidth = 0.7 })",
+               .queries = "law = \"design\"\ncount = 2",
+               .run = "replicates = 10"}
+      .condition({"run.seed=" + std::to_string(seed)});
 }
 
 std::vector<double> exact_errors(double sd) {

@@ -22,33 +22,6 @@ struct HeadGrowthRecord {
   }
 };
 
-struct AllocationDocument {
-  const std::vector<ReplayedAllocation>& studies;
-  const Provenance& program;
-  const std::vector<GrowthStudy>& growth;
-  std::vector<HeadGrowthRecord> head_growth;
-  const std::string& replay;
-
-  template <class Visitor>
-  void fields(Visitor& visit) const {
-    const AllocationStudy& first = studies.at(0).study;
-    visit("headlab", MadeBy{program, first.machine, first.seed}, "what made the document");
-    if (studies.size() == 1) {
-      studies[0].fields(visit);
-    } else {
-      const bool complete =
-          std::ranges::all_of(studies, [](const auto& one) { return one.study.outcome.complete; });
-      visit("complete", complete, "all were decided before time was up or a signal came");
-      visit("studies", studies, "one for each budget and n", {.item = "study"});
-      visit("replay", replay, "command that gives the same bits of all");
-    }
-    if (!growth.empty()) visit("growth", growth, "one for each budget", {.item = "growth"});
-    if (!head_growth.empty()) {
-      visit("head_growth", head_growth, "one for each n", {.item = "head_growth"});
-    }
-  }
-};
-
 /// What is known in one setting of a map.
 template <class Known>
 struct SettingRecord {
@@ -78,37 +51,62 @@ std::vector<SettingRecord<Known>> records_of(const RegimeMap& map, const std::ve
   return records;
 }
 
-struct RegimeDocument {
-  const RegimeMap& map;
-  const Provenance& program;
-  const std::string& replay;
-
-  template <class Visitor>
-  void fields(Visitor& visit) const {
-    visit("headlab", MadeBy{program, {}, map.seed}, "what made the document");
-    visit("complete", map.outcome.complete, "no cell is missing");
-    visit("seconds", map.outcome.seconds, "wall time", {.unit = "s"});
-    visit("replay", replay, "command that gives the same bits");
-    visit("n", map.sizes, "training points in one training set");
-    visit("cells", records_of(map, map.cells), "settings, rules and budgets", {.item = "cell"});
-    visit("head_growth", records_of(map, map.heads), "settings, rules and n", {.item = "cell"});
-  }
-};
-
 }  // namespace
 
 std::string allocation_json(const std::vector<ReplayedAllocation>& studies,
                             const Provenance& program, const std::vector<GrowthStudy>& growth,
                             const std::vector<std::pair<std::uint64_t, HeadGrowth>>& head_growth,
                             const std::string& replay) {
-  AllocationDocument document{studies, program, growth, {}, replay};
-  for (const auto& [n, heads] : head_growth) document.head_growth.push_back({n, heads});
-  return json_text(document);
+  const AllocationStudy& first = studies.at(0).study;
+  std::vector<HeadGrowthRecord> heads;
+  for (const auto& [n, of_heads] : head_growth) heads.push_back({n, of_heads});
+  return json_text(MadeDocument{
+      MadeBy{program, first.machine, first.seed}, [&](auto& visit) {
+        if (studies.size() == 1) {
+          studies[0].fields(visit);
+        } else {
+          const bool complete = std::ranges::all_of(
+              studies, [](const auto& one) { return one.study.outcome.complete; });
+          visit("complete", complete, "all were decided before time was up or a signal came");
+          visit("studies", studies, "one for each budget and n", {.item = "study"});
+          visit("replay", replay, "command that gives the same bits of all");
+        }
+        if (!growth.empty()) visit("growth", growth, "one for each budget", {.item = "growth"});
+        if (!heads.empty()) {
+          visit("head_growth", heads, "one for each n", {.item = "head_growth"});
+        }
+      }});
 }
 
 std::string regime_json(const RegimeMap& map, const Provenance& program,
                         const std::string& replay) {
-  return json_text(RegimeDocument{map, program, replay});
+  return json_text(MadeDocument{
+      MadeBy{program, {}, map.seed}, [&](auto& visit) {
+        visit("complete", map.outcome.complete, "no cell is missing");
+        visit("seconds", map.outcome.seconds, "wall time", {.unit = "s"});
+        visit("replay", replay, "command that gives the same bits");
+        visit("n", map.sizes, "training points in one training set");
+        visit("cells", records_of(map, map.cells), "settings, rules and budgets", {.item = "cell"});
+        visit("head_growth", records_of(map, map.heads), "settings, rules and n", {.item = "cell"});
+      }});
+}
+
+std::string theory_json(const std::vector<TheoryGrowth>& growths, const std::string& limits,
+                        const Provenance& program) {
+  return json_text(
+      MadeDocument{MadeBy{program}, [&](auto& visit) {
+                     const TheoryGrowth& first = growths.at(0);
+                     visit("source", first.mean == TheoryMean::condition ? "exact" : "theory",
+                           "closed forms used");
+                     visit("rule", rule_name(first.rule), "bandwidth rule");
+                     visit("limits", limits, "what the figures are means over");
+                     std::vector<TheoryStudy> studies;
+                     for (const TheoryGrowth& growth : growths) {
+                       studies.insert(studies.end(), growth.studies.begin(), growth.studies.end());
+                     }
+                     visit("studies", studies, "one for each budget and n", {.item = "study"});
+                     visit("growth", growths, "one for each budget", {.item = "growth"});
+                   }});
 }
 
 }  // namespace headlab

@@ -10,6 +10,7 @@
 #include "validation/allocation/allocate.h"
 #include "validation/allocation/growth_study.h"
 #include "validation/allocation/regime_map.h"
+#include "validation/allocation/theory_study.h"
 
 namespace headlab {
 
@@ -37,5 +38,10 @@ std::string allocation_json(
 
 /// A map as one JSON object, ending in a newline; `replay` is the command that makes it again.
 std::string regime_json(const RegimeMap& map, const Provenance& program, const std::string& replay);
+
+/// Allocations by theory as one JSON object (docs/allocation-theory.md), ending in a newline.
+/// \param limits what the figures are means over (theory_limits())
+std::string theory_json(const std::vector<TheoryGrowth>& growths, const std::string& limits,
+                        const Provenance& program);
 
 }  // namespace headlab

@@ -210,4 +210,11 @@ std::vector<Condition> allocation_conditions(const Condition& base, int budget, 
   return conditions;
 }
 
+void require_replicates(const AllocateOptions& options) {
+  if (options.replicates >= min_selection_look) return;
+  throw InvalidInput("--replicates " + std::to_string(options.replicates) +
+                     ": too few for a selection (allowed: at least " +
+                     std::to_string(min_selection_look) + ")");
+}
+
 }  // namespace headlab

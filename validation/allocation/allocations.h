@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/scenario/scenario.h"
+#include "validation/allocation/selection.h"
 
 namespace headlab {
 
@@ -87,5 +88,16 @@ void require_any_size(const Condition& base);
 
 /// Throws InvalidInput where the stages of `base` or its sequence do not go with n points.
 void require_points_for(const Condition& base, std::uint64_t n);
+
+/// What studies of allocations are asked.
+struct AllocateOptions {
+  BandwidthRule rule = BandwidthRule::fixed;
+  std::vector<int> dims = {};        ///< d_k to choose from; all without one
+  std::uint64_t replicates = 65536;  ///< most, of each allocation; at least min_selection_look
+  SelectionGuarantee guarantee = {};
+};
+
+/// Throws InvalidInput for too few replicates.
+void require_replicates(const AllocateOptions& options);
 
 }  // namespace headlab

@@ -9,32 +9,20 @@
 
 #include "engine/files/error.h"
 #include "kernels/testing/tolerances.h"
+#include "validation/claims/world.h"
 
 namespace headlab {
 namespace {
 
 Condition world(const std::vector<std::string>& sets = {}) {
-  return parse_scenario(R"([scenario]
-name = "allocations"
-[data]
-n = 16
-design = { law = "normal", dim = 5 }
-regression = { law = "zero" }
-noise = { law = "normal", sd = 1 }
-[heads]
-count = 1
-dim = 2
-subspaces = { law = "orthogonal" }
-kernel = { law = "gaussian", bandwidth = 0.3 }
-[queries]
-law = "points"
-points = [[0, 0, 0, 0, 0]]
-[run]
-seed = 4
-replicates = 10
-)",
-                        "world.toml", sets)
-      .conditions.at(0);
+  return World{.n = "16",
+               .design = R"({ law = "normal", dim = 5 })",
+               .noise = R"({ law = "normal", sd = 1 })",
+               .heads = "count = 1\ndim = 2\nsubspaces = { law = \"orthogonal\" }",
+               .kernel = R"({ law = "gaussian", bandwidth = 0.3 })",
+               .points = "[[0, 0, 0, 0, 0]]",
+               .run = "seed = 4\nreplicates = 10"}
+      .condition(sets);
 }
 
 std::string refusal(const Condition& base, int budget, BandwidthRule rule) {

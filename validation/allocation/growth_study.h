@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/run/session.h"
-#include "validation/allocation/allocate_options.h"
+#include "validation/allocation/allocations.h"
 #include "validation/allocation/growth.h"
 #include "validation/allocation/tuning.h"
 

@@ -4,32 +4,21 @@
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
+#include "validation/claims/world.h"
 
 namespace headlab {
 namespace {
 
 Condition growth_world() {
-  return parse_scenario(R"([scenario]
-name = "growth"
-[data]
-n = 10
-design = { law = "normal", dim = 6 }
-regression = { law = "random_cosines", terms = 16, length_scale = 3.0 }
-noise = { law = "normal", sd = 1 }
-[heads]
-count = 6
-dim = 1
-subspaces = { law = "orthogonal" }
-kernel = { law = "gaussian", bandwidth = 0.3 }
-[queries]
-law = "design"
-count = 4
-[run]
-seed = 4
-replicates = 10
-)",
-                        "growth_world.toml")
-      .conditions.at(0);
+  return World{.n = "10",
+               .design = R"({ law = "normal", dim = 6 })",
+               .regression = R"({ law = "random_cosines", terms = 16, length_scale = 3.0 })",
+               .noise = R"({ law = "normal", sd = 1 })",
+               .heads = "count = 6\ndim = 1\nsubspaces = { law = \"orthogonal\" }",
+               .kernel = R"({ law = "gaussian", bandwidth = 0.3 })",
+               .queries = "law = \"design\"\ncount = 4",
+               .run = "seed = 4\nreplicates = 10"}
+      .condition();
 }
 
 TEST(StudyGrowth, ComparesTheDivisorsAndTheBestGrowsWithN) {

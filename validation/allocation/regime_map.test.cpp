@@ -10,6 +10,7 @@
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/testing/folder_test.h"
+#include "validation/claims/world.h"
 
 namespace headlab {
 namespace {
@@ -20,27 +21,16 @@ const std::vector<std::uint64_t> map_sizes = {20, 60, 200, 600};
 const std::vector<BandwidthRule> fixed_and_rate = {BandwidthRule::fixed, BandwidthRule::rate};
 
 Scenario map_world(const std::string& sweep = R"("data.noise.sd" = [0.3, 1.0])") {
-  return parse_scenario(R"([scenario]
-name = "map"
-[data]
-n = 10
-design = { law = "normal", dim = 6 }
-regression = { law = "random_cosines", terms = 16, length_scale = 3.0 }
-noise = { law = "normal", sd = 1 }
-[heads]
-count = 6
-dim = 1
-subspaces = { law = "orthogonal" }
-kernel = { law = "gaussian", bandwidth = 0.3 }
-[queries]
-law = "design"
-count = 4
-[run]
-seed = 4
-replicates = 10
-[sweep]
-)" + sweep + "\n",
-                        "map_world.toml");
+  World world = World{.n = "10",
+                      .design = R"({ law = "normal", dim = 6 })",
+                      .regression = R"({ law = "random_cosines", terms = 16, length_scale = 3.0 })",
+                      .noise = R"({ law = "normal", sd = 1 })",
+                      .heads = "count = 6\ndim = 1\nsubspaces = { law = \"orthogonal\" }",
+                      .kernel = R"({ law = "gaussian", bandwidth = 0.3 })",
+                      .queries = "law = \"design\"\ncount = 4",
+                      .run = "seed = 4\nreplicates = 10"};
+  world.sweep = sweep;
+  return parse_scenario(world.text(), "map_world.toml");
 }
 
 RegimeMap mapped(const Scenario& scenario, const std::vector<int>& budgets, Session session = {}) {

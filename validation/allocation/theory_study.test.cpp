@@ -13,32 +13,22 @@
 
 #include "engine/files/error.h"
 #include "validation/allocation/allocate.h"
-#include "validation/allocation/theory_json.h"
+#include "validation/allocation/allocation_json.h"
+#include "validation/claims/world.h"
 
 namespace headlab {
 namespace {
 
 Condition condition(const std::vector<std::string>& sets = {}) {
-  return parse_scenario(R"([scenario]
-name = "theory"
-[data]
-n = 100
-design = { law = "normal", dim = 6 }
-regression = { law = "random_cosines", terms = 8, length_scale = 3.0 }
-noise = { law = "normal", sd = 1.0 }
-[heads]
-count = 1
-dim = 1
-subspaces = { law = "orthogonal" }
-kernel = { law = "gaussian", bandwidth = 0.5 }
-[queries]
-law = "design"
-count = 2
-[run]
-replicates = 10
-)",
-                        "theory.toml", sets)
-      .conditions.at(0);
+  return World{.n = "100",
+               .design = R"({ law = "normal", dim = 6 })",
+               .regression = R"({ law = "random_cosines", terms = 8, length_scale = 3.0 })",
+               .noise = R"({ law = "normal", sd = 1.0 })",
+               .heads = "count = 1\ndim = 1\nsubspaces = { law = \"orthogonal\" }",
+               .kernel = R"({ law = "gaussian", bandwidth = 0.5 })",
+               .queries = "law = \"design\"\ncount = 2",
+               .run = "replicates = 10"}
+      .condition(sets);
 }
 
 TEST(TheoryStudy, DimensionsAreAllWhereTheyAreFewAndTheDivisors) {

@@ -7,33 +7,24 @@
 
 #include "kernels/backends.h"
 #include "validation/allocation/allocations.h"
+#include "validation/claims/world.h"
 #include "validation/theory/theory.h"
 
 namespace headlab {
 namespace {
 
 Condition tuned_world(const std::vector<std::string>& sets = {}) {
-  return parse_scenario(R"([scenario]
-name = "tuning"
-[data]
-n = 40
-design = { law = "normal", dim = 2 }
-regression = { law = "cosines", amplitude = [1.0], frequency = [[2.0, 0.0]], phase = [0.2] }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 2
-dim = 1
-subspaces = { law = "orthogonal" }
-kernel = { law = "gaussian", bandwidth = 5 }
-[queries]
-law = "points"
-points = [[0.3, 0.1], [-0.6, 0.5]]
-[run]
-seed = 4
-replicates = 10
-)",
-                        "tuned_world.toml", sets)
-      .conditions.at(0);
+  return World{
+      .n = "40",
+      .design = R"({ law = "normal", dim = 2 })",
+      .regression =
+          R"({ law = "cosines", amplitude = [1.0], frequency = [[2.0, 0.0]], phase = [0.2] })",
+      .noise = R"({ law = "normal", sd = 0.5 })",
+      .heads = "count = 2\ndim = 1\nsubspaces = { law = \"orthogonal\" }",
+      .kernel = R"({ law = "gaussian", bandwidth = 5 })",
+      .points = "[[0.3, 0.1], [-0.6, 0.5]]",
+      .run = "seed = 4\nreplicates = 10"}
+      .condition(sets);
 }
 
 const Session session{.backend = "cpu", .threads = 1};

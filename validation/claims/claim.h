@@ -88,13 +88,4 @@ struct Claim {
   std::vector<ClaimForm> forms;
 };
 
-/// All claims, in the order in which they are validated.
-const std::vector<Claim>& claims();
-
-/// The claim called `name`; throws InvalidInput with the nearest name for one that does not exist.
-const Claim& find_claim(const std::string& name);
-
-/// The form of a claim called `form`, which no scenario states; throws InvalidInput.
-const ClaimForm& find_form(const Claim& claim, const std::string& form);
-
 }  // namespace headlab

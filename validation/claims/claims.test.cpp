@@ -13,7 +13,6 @@
 
 #include "engine/files/error.h"
 #include "kernels/stack/stack.h"
-#include "validation/claims/claim.h"
 #include "validation/claims/claim_scenarios.h"
 #include "validation/claims/stated_claim.h"
 #include "validation/verdicts/validate.h"

@@ -8,9 +8,9 @@
 #include <numbers>
 
 #include "kernels/draws.h"
-#include "validation/claims/altered_backend.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
+#include "validation/claims/replicate_backend.h"
 
 namespace headlab {
 namespace {
@@ -111,17 +111,17 @@ std::vector<Finding> predict(Experiment& experiment, const Backend& backend) {
 }
 
 std::vector<Finding> by_subspace(Experiment& experiment) {
-  static const AlteredBackend backend(random_subspaces);
+  static const ReplicateBackend backend = altered_backend(random_subspaces);
   return predict(experiment, backend);
 }
 
 std::vector<Finding> by_keys(Experiment& experiment) {
-  static const AlteredBackend backend(random_keys);
+  static const ReplicateBackend backend = altered_backend(random_keys);
   return predict(experiment, backend);
 }
 
 std::vector<Finding> by_bandwidth(Experiment& experiment) {
-  static const AlteredBackend backend(random_bandwidths);
+  static const ReplicateBackend backend = altered_backend(random_bandwidths);
   return predict(experiment, backend);
 }
 

@@ -13,7 +13,7 @@
 #include <boost/math/tools/roots.hpp>
 
 #include "engine/files/document.h"
-#include "engine/scenario/scenario.h"
+#include "validation/claims/world.h"
 #include "validation/diversity/indices.h"
 #include "validation/theory/finite_n.h"
 #include "validation/theory/model/model.h"
@@ -28,15 +28,16 @@ TheoryModel plane_model(std::uint64_t n, double bandwidth, const std::vector<dou
     const double sine = std::sqrt((1 - c) * (1 + c));
     matrices += ", [[" + number_text(c) + "], [" + number_text(sine) + "]]";
   }
-  const std::string text =
-      "[scenario]\nname = \"pairs of directions\"\n[data]\nn = " + std::to_string(n) +
-      "\ndesign = { law = \"normal\", dim = 2 }\nregression = { law = \"zero\" }\n"
-      "noise = { law = \"normal\", sd = 1 }\n[heads]\ncount = " +
-      std::to_string(cosines.size() + 1) +
-      "\ndim = 1\nsubspaces = { law = \"explicit\", matrices = [" + matrices +
-      "] }\nkernel = { law = \"gaussian\", bandwidth = " + number_text(bandwidth) +
-      " }\n[queries]\nlaw = \"points\"\npoints = [[0, 0]]\n[run]\nreplicates = 8\n";
-  return theory_model(parse_scenario(text, "near ties").conditions.at(0));
+  return theory_model(
+      World{.n = std::to_string(n),
+            .design = R"({ law = "normal", dim = 2 })",
+            .noise = R"({ law = "normal", sd = 1.0 })",
+            .heads = "count = " + std::to_string(cosines.size() + 1) +
+                     "\ndim = 1\nsubspaces = { law = \"explicit\", matrices = [" + matrices + "] }",
+            .kernel = "{ law = \"gaussian\", bandwidth = " + number_text(bandwidth) + " }",
+            .points = "[[0, 0]]",
+            .run = "replicates = 8"}
+          .condition());
 }
 
 /// n C / s^2 to leading order, of two directions.

@@ -7,7 +7,6 @@
 
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
-#include "validation/theory/ensemble.h"
 
 namespace headlab {
 namespace {
@@ -44,8 +43,8 @@ std::vector<Finding> formula(Experiment& experiment) {
       covariance(h, l) = query.head_covariance.at(static_cast<std::size_t>(3 * h + l)).value;
     }
   }
-  const double closed =
-      output_projection_error(a, mean, covariance, Eigen::VectorXd::Constant(2, truth));
+  const double closed = (a * mean - Eigen::VectorXd::Constant(2, truth)).squaredNorm() +
+                        (a * covariance).cwiseProduct(a).sum();
   Finding finding;
   finding.comparisons.push_back(equal_to("E|out - g|^2, relative", simulated(experiment, 0, a),
                                          closed, closed, experiment.margin(),

@@ -8,9 +8,9 @@
 
 #include <cmath>
 
-#include "validation/claims/altered_backend.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
+#include "validation/claims/replicate_backend.h"
 
 namespace headlab {
 namespace {
@@ -36,7 +36,7 @@ double distance(const Plan& plan, int head) {
 }
 
 std::vector<Finding> has_closed_form(Experiment& experiment) {
-  static const AlteredBackend backend(query_is_a_key);
+  static const ReplicateBackend backend = altered_backend(query_is_a_key);
   Finding finding;
   for (std::size_t i = 0; i < experiment.conditions(); ++i) {
     const Plan& plan = experiment.plan(i);

@@ -8,10 +8,9 @@
 
 #include "engine/run/pilot.h"
 #include "kernels/decompositions.h"
-#include "kernels/replicate_worker.h"
-#include "kernels/sequential_worker.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
+#include "validation/claims/replicate_backend.h"
 
 namespace headlab {
 namespace {
@@ -65,32 +64,6 @@ class FittingWorker : public ReplicateWorker {
   double best_ = 1;
 };
 
-/// Runs fitting workers on the experiment's backend.
-class FittingBackend : public Backend {
- public:
-  FittingBackend(const Experiment& experiment, Eigen::MatrixXd covariance)
-      : inner_(*experiment.session().backend),
-        pilot_(experiment.plan()),
-        covariance_(std::move(covariance)) {
-    experiment.add_fault(pilot_);
-  }
-  std::string name() const override { return inner_.name(); }
-  std::string simd() const override { return inner_.simd(); }
-  std::string device() const override { return inner_.device(); }
-  int workers(int threads) const override { return inner_.workers(threads); }
-  std::uint64_t worker_bytes(Plans) const override { return inner_.worker_bytes(pilot_); }
-  std::unique_ptr<Worker> worker(Plans plans) const override {
-    return make_sequential_worker(plans, [&](const Plan& plan) {
-      return std::make_unique<FittingWorker>(plan.layout(), inner_, pilot_, covariance_);
-    });
-  }
-
- private:
-  const Backend& inner_;
-  Plan pilot_;
-  Eigen::MatrixXd covariance_;
-};
-
 /// C of the ensemble's heads at its one query, from theory.
 Eigen::MatrixXd true_covariance(Experiment& experiment) {
   const auto& query = experiment.theory(0).figures.queries.at(0);
@@ -103,7 +76,13 @@ Eigen::MatrixXd true_covariance(Experiment& experiment) {
 }
 
 std::vector<Finding> optimism(Experiment& experiment) {
-  const FittingBackend backend(experiment, true_covariance(experiment));
+  const Eigen::MatrixXd covariance = true_covariance(experiment);
+  const Backend& inner = *experiment.session().backend;
+  Plan fitted = experiment.plan();
+  experiment.add_fault(fitted);
+  const ReplicateBackend backend(inner, [&](const Plan& plan) {
+    return std::make_unique<FittingWorker>(plan.layout(), inner, fitted, covariance);
+  });
   // Two estimates a replicate, of which the means are wanted.
   Plan pilots;
   pilots.heads = 2;

@@ -8,6 +8,8 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/json_fields.h"
+#include "engine/files/made_by.h"
 #include "engine/files/projected_head.h"
 #include "kernels/draws.h"
 #include "kernels/parallel_for.h"
@@ -331,6 +333,16 @@ HeadFile compressed_heads(const HeadFile& file, const std::string& source, LowRa
     }
   }
   return out;
+}
+
+std::string compression_json(const Compression& compression, const std::string& file,
+                             const Provenance& program) {
+  return json_text(MadeDocument{MadeBy{program, {}, compression.seed},
+                                [&](auto& visit) {
+                                  visit("file", file, "file of the heads");
+                                  compression.fields(visit);
+                                }},
+                   0);
 }
 
 }  // namespace headlab

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/files/json_fields.h"
+#include "engine/files/made_by.h"
+
 namespace headlab {
 namespace {
 
@@ -93,6 +96,17 @@ AlikeHeads alike_heads(const HeadDiversity& diversity, std::size_t top) {
     }
   }
   return alike;
+}
+
+std::string head_diversity_json(const HeadDiversity& diversity, const AlikeHeads& alike,
+                                const std::string& file, const Provenance& program) {
+  return json_text(MadeDocument{MadeBy{program, {}, diversity.seed},
+                                [&](auto& visit) {
+                                  visit("file", file, "file of the heads");
+                                  diversity.fields(visit);
+                                  visit("alike", alike, "how alike the heads of a layer are");
+                                }},
+                   0);
 }
 
 }  // namespace headlab

@@ -15,6 +15,7 @@
 #include "engine/run/simulate.h"
 #include "engine/testing/folder_test.h"
 #include "kernels/backends.h"
+#include "validation/claims/world.h"
 #include "validation/theory/controls/control_means.h"
 #include "validation/theory/controls/point_means.h"
 #include "validation/theory/model/model.h"
@@ -23,46 +24,26 @@
 namespace headlab {
 namespace {
 
-const std::string far_text = R"([scenario]
-name = "far"
-[data]
-n = 20
-design = { law = "normal", dim = 1 }
-regression = { law = "zero" }
-noise = { law = "normal", sd = 1.0 }
-[heads]
-count = 1
-dim = 1
-subspaces = { law = "aligned" }
-kernel = { law = "gaussian", bandwidth = 0.8 }
-[queries]
-law = "points"
-points = [[4.0]]
-[run]
-replicates = 64
-seed = 1
-controls = "exact"
-)";
+const std::string far_text = World{.n = "20",
+                                   .design = R"({ law = "normal", dim = 1 })",
+                                   .noise = R"({ law = "normal", sd = 1.0 })",
+                                   .heads = "count = 1\ndim = 1\nsubspaces = { law = \"aligned\" }",
+                                   .kernel = R"({ law = "gaussian", bandwidth = 0.8 })",
+                                   .points = "[[4.0]]",
+                                   .run = "replicates = 64\nseed = 1\ncontrols = \"exact\""}
+                                 .text();
 
-const std::string perfect_text = R"([scenario]
-name = "nearly perfect"
-[data]
-n = 2000
-design = { law = "normal", dim = 4 }
-regression = { law = "linear", coefficients = [1, 0.5, 0, 0.7] }
-noise = { law = "normal", sd = 0.1 }
-[heads]
-count = 2
-dim = 2
-subspaces = { law = "principal_angles", angles = [0.5, 1.2] }
-kernel = { law = "gaussian", bandwidth = 1.0 }
-[queries]
-law = "points"
-points = [[0.5, 0, 0, 0]]
-[run]
-replicates = 64
-controls = "exact"
-)";
+const std::string perfect_text =
+    World{.n = "2000",
+          .design = R"({ law = "normal", dim = 4 })",
+          .regression = R"({ law = "linear", coefficients = [1, 0.5, 0, 0.7] })",
+          .noise = R"({ law = "normal", sd = 0.1 })",
+          .heads =
+              "count = 2\ndim = 2\nsubspaces = { law = \"principal_angles\", angles = [0.5, 1.2] }",
+          .kernel = R"({ law = "gaussian", bandwidth = 1.0 })",
+          .points = "[[0.5, 0, 0, 0]]",
+          .run = "replicates = 64\ncontrols = \"exact\""}
+        .text();
 
 ConditionResult run_of(const std::string& text, const std::vector<std::string>& sets,
                        const std::string& backend = "cpu") {
@@ -135,27 +116,18 @@ class ControlledRows : public FolderTest {};
 
 TEST_F(ControlledRows, AControlOfRoundingAloneIsNotUsed) {
   std::ofstream(at("rows.csv")) << "2.7315\n0.264\n-1.1305\n";
-  const std::string text = R"([scenario]
-name = "rows"
-[data]
-n = 10
-design = { law = "file", path = "rows.csv" }
-regression = { law = "cosines", amplitude = [-0.8575, 0.28, -0.9393, 0.1684], )"
-                           R"(frequency = [[1.6329], [0.0034], [1.7822], [-1.0821]] }
-noise = { law = "laplace", sd = 1.2362 }
-[heads]
-count = 1
-dim = 1
-subspaces = { law = "aligned" }
-kernel = { law = "epanechnikov", bandwidth = 0.91784 }
-[queries]
-law = "points"
-points = [[-0.1077]]
-[run]
-replicates = 1024
-seed = 15
-controls = "exact"
-)";
+  const std::string text =
+      World{
+          .n = "10",
+          .design = R"({ law = "file", path = "rows.csv" })",
+          .regression =
+              R"({ law = "cosines", amplitude = [-0.8575, 0.28, -0.9393, 0.1684], frequency = [[1.6329], [0.0034], [1.7822], [-1.0821]] })",
+          .noise = R"({ law = "laplace", sd = 1.2362 })",
+          .heads = "count = 1\ndim = 1\nsubspaces = { law = \"aligned\" }",
+          .kernel = R"({ law = "epanechnikov", bandwidth = 0.91784 })",
+          .points = "[[-0.1077]]",
+          .run = "replicates = 1024\nseed = 15\ncontrols = \"exact\""}
+          .text();
   const std::string rows = "data.design.path=\"" + at("rows.csv") + "\"";
   expect_right(text, {rows});
   expect_right(text, {rows, "heads.kernel={ law = \"laplace\", bandwidth = 0.5 }"});
@@ -276,26 +248,20 @@ TEST(ControlledFigures, RoundingOfKernelSumsIsWithinItsBound) {
 TEST(ControlledFigures, CovariancesAreThoseOfPairsWhateverTheEnsembleIs) {
   // Heads that are alike, with weights that cancel: the ensemble has no variance, and each head
   // has.
-  const std::string text = R"([scenario]
-name = "cancelling"
-[data]
-n = 2000
-design = { law = "normal", dim = 2 }
-regression = { law = "cosines", amplitude = [1.0], frequency = [[1.5, 0.5]], phase = [0.1] }
-noise = { law = "normal", sd = 0.0 }
-[heads]
-count = 2
-dim = 1
-subspaces = { law = "principal_angles", angles = [0.0] }
-kernel = { law = "gaussian", bandwidth = 1.0 }
-weights = { law = "explicit", values = [1.0, -1.0] }
-[queries]
-law = "points"
-points = [[0.5, 0]]
-[run]
-replicates = 64
-controls = "exact"
-)";
+  const std::string text =
+      World{
+          .n = "2000",
+          .design = R"({ law = "normal", dim = 2 })",
+          .regression =
+              R"({ law = "cosines", amplitude = [1.0], frequency = [[1.5, 0.5]], phase = [0.1] })",
+          .noise = R"({ law = "normal", sd = 0.0 })",
+          .heads =
+              "count = 2\ndim = 1\nsubspaces = { law = \"principal_angles\", angles = [0.0] "
+              "}\nweights = { law = \"explicit\", values = [1.0, -1.0] }",
+          .kernel = R"({ law = "gaussian", bandwidth = 1.0 })",
+          .points = "[[0.5, 0]]",
+          .run = "replicates = 64\ncontrols = \"exact\""}
+          .text();
   const Scenario scenario = parse_scenario(text, "figures.toml");
   const Condition& condition = scenario.conditions.at(0);
   const Session session{.backend = "cpu", .threads = 2, .control_means = control_means};

@@ -13,31 +13,25 @@
 #include "engine/run/run.h"
 #include "engine/run/simulate.h"
 #include "kernels/testing/paths.h"
+#include "validation/claims/world.h"
 #include "validation/theory/controls/control_means.h"
 #include "validation/theory/theory.h"
 
 namespace headlab {
 namespace {
 
-const std::string run_text = R"([scenario]
-name = "controls"
-[data]
-n = 100
-design = { law = "normal", dim = 3 }
-regression = { law = "cosines", amplitude = [1.0], frequency = [[1.0, -0.5, 0.3]], phase = [0.3] }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 3
-dim = 2
-subspaces = { law = "haar" }
-kernel = { law = "gaussian", bandwidth = 0.5 }
-[queries]
-law = "points"
-points = [[0, 0, 0], [1.5, -0.8, 1.4]]
-[run]
-replicates = 4000
-controls = "exact"
-)";
+const std::string run_text =
+    World{
+        .n = "100",
+        .design = R"({ law = "normal", dim = 3 })",
+        .regression =
+            R"({ law = "cosines", amplitude = [1.0], frequency = [[1.0, -0.5, 0.3]], phase = [0.3] })",
+        .noise = R"({ law = "normal", sd = 0.5 })",
+        .heads = "count = 3\ndim = 2\nsubspaces = { law = \"haar\" }",
+        .kernel = R"({ law = "gaussian", bandwidth = 0.5 })",
+        .points = "[[0, 0, 0], [1.5, -0.8, 1.4]]",
+        .run = "replicates = 4000\ncontrols = \"exact\""}
+        .text();
 
 Scenario scenario_of(const std::vector<std::string>& sets = {}) {
   return parse_scenario(run_text, "controls.toml", sets, test::scenario_dir());

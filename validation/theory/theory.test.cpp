@@ -9,6 +9,7 @@
 
 #include "engine/files/error.h"
 #include "engine/run/run.h"
+#include "validation/claims/world.h"
 #include "validation/theory/finite_n.h"
 #include "validation/theory/first_order/first_order.h"
 
@@ -18,26 +19,20 @@ namespace {
 using Eigen::Index;
 using Eigen::VectorXd;
 
-const std::string text = R"([scenario]
-name = "theory"
-[data]
-n = 4000
-design = { law = "normal", dim = 3 }
-regression = { law = "cosines", amplitude = [1.0], frequency = [[1.0, -0.5, 0.3]], phase = [0.3] }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 3
-dim = 1
-subspaces = { law = "haar" }
-kernel = { law = "gaussian", bandwidth = 0.6 }
-weights = { law = "explicit", values = [0.6, 0.1, 0.2] }
-[queries]
-law = "points"
-points = [[0, 0, 0], [0.5, -0.2, 0.4]]
-[run]
-seed = 7
-replicates = 20
-)";
+const std::string text =
+    World{
+        .n = "4000",
+        .design = R"({ law = "normal", dim = 3 })",
+        .regression =
+            R"({ law = "cosines", amplitude = [1.0], frequency = [[1.0, -0.5, 0.3]], phase = [0.3] })",
+        .noise = R"({ law = "normal", sd = 0.5 })",
+        .heads =
+            "count = 3\ndim = 1\nsubspaces = { law = \"haar\" }\nweights = { law = \"explicit\", "
+            "values = [0.6, 0.1, 0.2] }",
+        .kernel = R"({ law = "gaussian", bandwidth = 0.6 })",
+        .points = "[[0, 0, 0], [0.5, -0.2, 0.4]]",
+        .run = "seed = 7\nreplicates = 20"}
+        .text();
 
 Condition condition_of(const std::vector<std::string>& sets = {}) {
   return parse_scenario(text, "theory.toml", sets).conditions.at(0);

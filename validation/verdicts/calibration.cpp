@@ -25,7 +25,7 @@ constexpr double nominal_coverage = 0.95;
 constexpr std::uint64_t full_trials = 10;
 /// Seeds of one study, so that no two studies share a run; all below 2^53.
 constexpr std::uint64_t seeds_of_study = std::uint64_t{1} << 20;
-constexpr std::uint64_t seeds = std::uint64_t{1} << 53;
+constexpr std::uint64_t seed_count = std::uint64_t{1} << 53;
 
 /// Runs that are kept together, where runs are kept.
 constexpr std::uint64_t runs_of_unit = 20;
@@ -67,7 +67,7 @@ class Repetition {
         stopped_ = true;
         break;
       }
-      const std::vector<bool> outcome = study_.trial((first_seed_ + done) % seeds);
+      const std::vector<bool> outcome = study_.trial((first_seed_ + done) % seed_count);
       if (outcome.size() != counts.size()) {
         throw std::logic_error("a calibration run has other rates than its study");
       }

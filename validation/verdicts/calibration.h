@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/files/provenance.h"
 #include "engine/run/session.h"
 #include "validation/statistics/intervals.h"
 
@@ -101,5 +102,9 @@ struct Calibration {
 /// kept there; a shard does its own alone. Throws InvalidInput for a backend that is not there.
 Calibration calibrate(std::vector<CalibrationStudy> studies, const Session& session = {},
                       const CalibrateOptions& options = {});
+
+/// Calibration for programs, one JSON object with every rate; those without trials have null for
+/// rate and interval (docs/calibration.md says what each key means).
+std::string calibration_json(const Calibration& calibration, const Provenance& program);
 
 }  // namespace headlab

@@ -193,7 +193,7 @@ std::vector<CalibrationStudy> calibration_studies(const Session& session) {
   const Theory gaussian = exact_theory(gaussian_world, threads);
   const Theory softmax = exact_theory(softmax_world, threads);
   const Theory noise = exact_theory(noise_world, threads);
-  const std::string path = std::string(noise_world) + path_of_angles;
+  const std::string path = noise_world + path_of_angles;
   const double mse_before = exact_theory(path, threads, 1).figures.mse.value;
   const double mse_after = exact_theory(path, threads, 2).figures.mse.value;
   // What the flipped pair's ratio less 1 is in truth.

@@ -7,64 +7,48 @@
 #include <string>
 
 #include "validation/claims/experiment.h"
+#include "validation/claims/world.h"
 #include "validation/verdicts/calibration.h"
 
 namespace headlab {
 
 // Small worlds, so that a run takes milliseconds. Head weights differ, so that no two figures of a
 // decomposition are multiples of each other; queries lie off the centre, so that biases are clear.
-inline constexpr const char* gaussian_world = R"([scenario]
-name = "calibration, Gaussian kernel"
-[data]
-n = 8
-design = { law = "normal", dim = 2 }
-regression = { law = "cosines", amplitude = [1.0], frequency = [[1.2, 0.7]], phase = [0.4] }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 2
-dim = 1
-subspaces = { law = "equiangular", angle = 0.8 }
-kernel = { law = "gaussian", bandwidth = 0.6 }
-weights = { law = "explicit", values = [0.7, 0.3] }
-[queries]
-law = "points"
-points = [[0.6, -0.4]]
-)";
+inline const std::string gaussian_world =
+    World{.n = "8",
+          .design = R"({ law = "normal", dim = 2 })",
+          .regression =
+              R"({ law = "cosines", amplitude = [1.0], frequency = [[1.2, 0.7]], phase = [0.4] })",
+          .noise = R"({ law = "normal", sd = 0.5 })",
+          .heads =
+              "count = 2\ndim = 1\nsubspaces = { law = \"equiangular\", angle = 0.8 }\nweights = { "
+              "law = \"explicit\", values = [0.7, 0.3] }",
+          .kernel = R"({ law = "gaussian", bandwidth = 0.6 })",
+          .points = "[[0.6, -0.4]]"}
+        .text();
 
-inline constexpr const char* softmax_world = R"([scenario]
-name = "calibration, softmax"
-[data]
-n = 8
-design = { law = "normal", dim = 4 }
-regression = { law = "cosines", amplitude = [1.0], frequency = [[0.8, -0.6, 0.5, 0.3]], phase = [0.4] }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 2
-dim = 2
-subspaces = { law = "principal_angles", angles = [0.5, 1.1] }
-kernel = { law = "softmax", temperature = 1.5 }
-weights = { law = "explicit", values = [0.7, 0.3] }
-[queries]
-law = "points"
-points = [[0.8, -0.6, 0.3, 0.4]]
-)";
+inline const std::string softmax_world =
+    World{
+        .n = "8",
+        .design = R"({ law = "normal", dim = 4 })",
+        .regression =
+            R"({ law = "cosines", amplitude = [1.0], frequency = [[0.8, -0.6, 0.5, 0.3]], phase = [0.4] })",
+        .noise = R"({ law = "normal", sd = 0.5 })",
+        .heads =
+            "count = 2\ndim = 2\nsubspaces = { law = \"principal_angles\", angles = [0.5, 1.1] "
+            "}\nweights = { law = \"explicit\", values = [0.7, 0.3] }",
+        .kernel = R"({ law = "softmax", temperature = 1.5 })",
+        .points = "[[0.8, -0.6, 0.3, 0.4]]"}
+        .text();
 
-inline constexpr const char* noise_world = R"([scenario]
-name = "calibration, noise alone"
-[data]
-n = 8
-design = { law = "normal", dim = 2 }
-regression = { law = "zero" }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 2
-dim = 1
-subspaces = { law = "equiangular", angle = 0.8 }
-kernel = { law = "gaussian", bandwidth = 0.6 }
-[queries]
-law = "points"
-points = [[0, 0]]
-)";
+inline const std::string noise_world =
+    World{.n = "8",
+          .design = R"({ law = "normal", dim = 2 })",
+          .noise = R"({ law = "normal", sd = 0.5 })",
+          .heads = "count = 2\ndim = 1\nsubspaces = { law = \"equiangular\", angle = 0.8 }",
+          .kernel = R"({ law = "gaussian", bandwidth = 0.6 })",
+          .points = "[[0, 0]]"}
+        .text();
 
 inline constexpr const char* path_of_angles = R"([sweep]
 "heads.subspaces.angle" = [0.5, 0.9, 1.3]

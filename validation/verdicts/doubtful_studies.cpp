@@ -17,28 +17,12 @@
 namespace headlab {
 namespace {
 
-/// Keys of a scenario with one head on one coordinate, unless replaced.
-struct World {
-  std::string n = "1";
-  std::string design = R"({ law = "normal", dim = 1 })";
-  std::string regression = R"({ law = "zero" })";
-  std::string noise = R"({ law = "normal", sd = 0.1 })";
-  std::string heads = "count = 1\ndim = 1\nsubspaces = { law = \"aligned\" }";
-  std::string kernel = R"({ law = "gaussian", bandwidth = 1.0 })";
-  std::string points = "[[0.0]]";
-  std::string estimator = "conditional";
-  std::string sweep = {};
-
-  std::string text() const {
-    return "[scenario]\nname = \"doubtful\"\n[data]\nn = " + n + "\ndesign = " + design +
-           "\nregression = " + regression + "\nnoise = " + noise + "\n[heads]\n" + heads +
-           "\nkernel = " + kernel + "\n[queries]\nlaw = \"points\"\npoints = " + points + "\n" +
-           (sweep.empty() ? "" : "[sweep]\n" + sweep + "\n");
-  }
-  std::string stating(std::uint64_t replicates, const std::vector<std::string>& claims) const {
-    return stating_scenario(text(), replicates, claims, "estimator = \"" + estimator + "\"\n");
-  }
-};
+std::string stating(const World& world, std::uint64_t replicates,
+                    const std::vector<std::string>& claims) {
+  World rest = world;
+  rest.run.clear();
+  return stating_scenario(rest.text(), replicates, claims, world.run);
+}
 
 /// A number of which claims are made: `what` is "of = ..." or "ratio = ...".
 struct Setting {
@@ -79,7 +63,7 @@ void add_studies(const Setting& s, const BackendChoice& backend,
   };
   const auto add = [&](const std::vector<std::string>& claims, std::vector<CalibrationRate> rates,
                        std::uint64_t trials = study_trials) {
-    all.push_back(stated_study(s.world.stating(s.replicates, claims), backend, std::move(rates)));
+    all.push_back(stated_study(stating(s.world, s.replicates, claims), backend, std::move(rates)));
     all.back().trials = trials;
   };
   const auto add_edge = [&](const std::string& off, const std::string& claim_off) {
@@ -202,9 +186,9 @@ void add_kept_keys(const Setting& s, const BackendChoice& backend,
   };
   const auto add = [&](const std::string& claim, double margin,
                        std::vector<CalibrationRate> rates) {
-    all.push_back(
-        stated_study(s.world.stating(s.replicates, {claim + "\nmargin = " + number(margin) + "\n"}),
-                     backend, std::move(rates)));
+    all.push_back(stated_study(
+        stating(s.world, s.replicates, {claim + "\nmargin = " + number(margin) + "\n"}), backend,
+        std::move(rates)));
   };
   const std::string off = "off by its margin";
   const std::string equal = "equal = [" + at("2") + ", " + at("50") + "]";
@@ -212,10 +196,9 @@ void add_kept_keys(const Setting& s, const BackendChoice& backend,
   add(less, s.truth, {alarm_rate(s.name, off), support_rate(s.name, off)});
   add(equal, s.truth, {alarm_rate(s.name + ", equal", off), support_rate(s.name + ", equal", off)});
   all.push_back(stated_study(
-      s.world.stating(
-          s.replicates,
-          {less + "\nmargin = " + number(2 * s.truth) + "\nexpected = \"supported\"\n",
-           less + "\nmargin = " + number(s.truth - s.room) + "\nexpected = \"refuted\"\n"}),
+      stating(s.world, s.replicates,
+              {less + "\nmargin = " + number(2 * s.truth) + "\nexpected = \"supported\"\n",
+               less + "\nmargin = " + number(s.truth - s.room) + "\nexpected = \"refuted\"\n"}),
       backend, {decided_rate(s.name, "room of " + format_number(s.room, "%.2g"))}));
   all.back().trials = study_trials / 10;
 }
@@ -258,8 +241,10 @@ void add_denominators(std::vector<Setting>& all) {
                  figure("output_correlation"), 0.1, 0.02, 0.08});
 }
 
-World t_noise(const std::string& df, const std::string& estimator) {
-  return {.noise = "{ law = \"student_t\", sd = 1.0, df = " + df + " }", .estimator = estimator};
+const std::string plain_estimator = "estimator = \"plain\"\n";
+
+World t_noise(const std::string& df, const std::string& run = {}) {
+  return {.noise = "{ law = \"student_t\", sd = 1.0, df = " + df + " }", .run = run};
 }
 World t_design(const std::string& df) {
   return {.design = "{ law = \"student_t\", dim = 1, df = " + df + " }",
@@ -270,16 +255,16 @@ World t_design(const std::string& df) {
 // design df/(df - 2) + sd^2, B = 0.
 void add_heavy_tails(const Session& session, std::vector<Setting>& all) {
   for (const char* df : {"2.5", "3", "4", "5", "8"}) {
-    all.push_back({std::string("t noise, plain, V, df ") + df, t_noise(df, "plain"),
+    all.push_back({std::string("t noise, plain, V, df ") + df, t_noise(df, plain_estimator),
                    smallest_scenario, variance, 1, 0.1, 0.5});
   }
-  all.push_back(
-      {"t noise, plain, V, df 5, R 32768", t_noise("5", "plain"), 32768, variance, 1, 0.05, 0.3});
-  all.push_back(
-      {"t noise, plain, bias, df 3", t_noise("3", "plain"), smallest_scenario, bias, 0, 0.1, 0.15});
+  all.push_back({"t noise, plain, V, df 5, R 32768", t_noise("5", plain_estimator), 32768, variance,
+                 1, 0.05, 0.3});
+  all.push_back({"t noise, plain, bias, df 3", t_noise("3", plain_estimator), smallest_scenario,
+                 bias, 0, 0.1, 0.15});
   // Integrated, noise counts by its variance alone.
   for (const char* df : {"3", "5"}) {
-    World five = t_noise(df, "conditional");
+    World five = t_noise(df);
     five.n = "5";
     World normal = five;
     normal.noise = R"({ law = "normal", sd = 1.0 })";
@@ -298,7 +283,7 @@ void add_heavy_tails(const Session& session, std::vector<Setting>& all) {
 void add_zeros(std::vector<Setting>& all) {
   const World noise = {.n = "8", .noise = R"({ law = "normal", sd = 1.0 })"};
   World plain = noise;
-  plain.estimator = "plain";
+  plain.run = plain_estimator;
   all.push_back({"bias of noise, integrated", noise, smallest_scenario, bias, 0, 0.1, 0.1, true});
   all.push_back({"bias of noise, plain", plain, smallest_scenario, bias, 0, 0.05, 0.05});
   World apart = windows(20, "0, 10", 2);
@@ -354,7 +339,7 @@ void add_many(const Session& session, std::vector<CalibrationStudy>& all) {
   claims.resize(20);
   World steps = step_world("1.0");
   steps.sweep = "\"data.regression.threshold\" = [" + thresholds + "]";
-  add("any of 20 claims of events of 1 in 6 to 161", steps.stating(smallest_scenario, claims));
+  add("any of 20 claims of events of 1 in 6 to 161", stating(steps, smallest_scenario, claims));
 }
 
 }  // namespace
@@ -373,10 +358,10 @@ std::vector<CalibrationStudy> doubtful_studies(const Session& session) {
   for (const char* x : {"0.05", "0.065"}) {
     const std::string name = std::string("bias less than another, relative margin, x ") + x;
     const std::string off = "off by the margin, 200 %";
-    all.push_back(stated_study(
-        odd_world(x).stating(smallest_scenario, {"less = " + head_bias(0) + "\nthan = " +
-                                                 head_bias(1) + "\nmargin = { relative = 2 }\n"}),
-        session.backend, {alarm_rate(name, off), support_rate(name, off)}));
+    all.push_back(stated_study(stating(odd_world(x), smallest_scenario,
+                                       {"less = " + head_bias(0) + "\nthan = " + head_bias(1) +
+                                        "\nmargin = { relative = 2 }\n"}),
+                               session.backend, {alarm_rate(name, off), support_rate(name, off)}));
   }
   add_many(session, all);
   return all;

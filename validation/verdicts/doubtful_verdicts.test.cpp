@@ -14,7 +14,7 @@ namespace headlab {
 namespace {
 
 /// Keys of a scenario with one head on one coordinate, unless replaced.
-struct World {
+struct Doubtful {
   std::string n = "1";
   std::string dim = "1";
   std::string regression = R"({ law = "zero" })";
@@ -60,12 +60,12 @@ struct World {
 const std::string carried = "carried by ";
 
 /// 1 beyond 3.5, which one of 4299 points is: a bias of 2.326e-4.
-World rare_step() {
+Doubtful rare_step() {
   return {.regression = R"({ law = "step", direction = [1], threshold = 3.5 })"};
 }
 
 TEST(DoubtfulVerdicts, AnEventThatDidNotOccurDecidesNothing) {
-  const World world = rare_step();
+  const Doubtful world = rare_step();
   world.expect_open("of = { figure = \"head_bias[0,0]\" }\nequals = 0\nmargin = 7.75e-5", carried);
   world.expect_open("of = { figure = \"head_bias[0,0]\" }\nequals = 2.326e-4\nmargin = 7.75e-5",
                     carried);
@@ -74,7 +74,7 @@ TEST(DoubtfulVerdicts, AnEventThatDidNotOccurDecidesNothing) {
 }
 
 TEST(DoubtfulVerdicts, AnEventThatOccursOftenEnoughDecides) {
-  const World world = rare_step();
+  const Doubtful world = rare_step();
   const std::string bias = "of = { figure = \"head_bias[0,0]\" }\n";
   world.expect(bias + "equals = 2.326e-4\nmargin = 1e-4", Verdict::supported, 1, true);
   world.expect(bias + "equals = 0\nmargin = 1e-5", Verdict::refuted, 1, true);
@@ -87,25 +87,25 @@ TEST(DoubtfulVerdicts, TheLargestValueOfAnEventBoundsWhatWasNotSeen) {
 }
 
 TEST(DoubtfulVerdicts, RareBumpsAndLevelsOfNoisyWeightsAreOpen) {
-  World bump{.regression =
-                 R"({ law = "bumps", heights = [50], centres = [[4.5]], widths = [0.1] })"};
+  Doubtful bump{.regression =
+                    R"({ law = "bumps", heights = [50], centres = [[4.5]], widths = [0.1] })"};
   bump.expect_open("of = { figure = \"mse\" }\nat_most = 0.0101\nmargin = 1e-4", carried);
   // The noise that is integrated varies with the weights in every training set.
-  World noisy{.n = "3",
-              .regression = R"({ law = "step", direction = [1], threshold = 4.2, height = 30 })"};
+  Doubtful noisy{
+      .n = "3", .regression = R"({ law = "step", direction = [1], threshold = 4.2, height = 30 })"};
   noisy.expect_open("of = { figure = \"head_variance_mean\" }\nat_most = 0.006\nmargin = 1e-3",
                     carried);
 }
 
 TEST(DoubtfulVerdicts, DifferencesThatAreRoundingButForRareOnesAreOpen) {
-  World world{.n = "50",
-              .noise = R"({ law = "normal", sd = 1.0 })",
-              .heads =
-                  "count = 1\ndim = 1\nsubspaces = { law = \"aligned\" }\n"
-                  "mechanism = { keep = { top = 2 } }",
-              .kernel = R"({ law = "epanechnikov", bandwidth = 0.03 })",
-              .points = "[[2.0]]",
-              .sweep = "\"heads.mechanism.keep.top\" = [2, 50]"};
+  Doubtful world{.n = "50",
+                 .noise = R"({ law = "normal", sd = 1.0 })",
+                 .heads =
+                     "count = 1\ndim = 1\nsubspaces = { law = \"aligned\" }\n"
+                     "mechanism = { keep = { top = 2 } }",
+                 .kernel = R"({ law = "epanechnikov", bandwidth = 0.03 })",
+                 .points = "[[2.0]]",
+                 .sweep = "\"heads.mechanism.keep.top\" = [2, 50]"};
   const auto at = [](const char* top) {
     return std::string("{ figure = \"mse\", at = { \"heads.mechanism.keep.top\" = ") + top + " } }";
   };
@@ -114,9 +114,9 @@ TEST(DoubtfulVerdicts, DifferencesThatAreRoundingButForRareOnesAreOpen) {
 
 TEST(DoubtfulVerdicts, WhatHoldsByConstructionIsDecided) {
   // Heads that are alike, a fixed design, noise alone.
-  World alike{.n = "30",
-              .regression = R"({ law = "linear", coefficients = [1] })",
-              .heads = "count = 2\ndim = 1\nsubspaces = { law = \"aligned\" }"};
+  Doubtful alike{.n = "30",
+                 .regression = R"({ law = "linear", coefficients = [1] })",
+                 .heads = "count = 2\ndim = 1\nsubspaces = { law = \"aligned\" }"};
   alike.expect("of = { figure = \"output_correlation\" }\nequals = 1\nmargin = 1e-5",
                Verdict::supported);
   alike.expect(
@@ -127,30 +127,30 @@ TEST(DoubtfulVerdicts, WhatHoldsByConstructionIsDecided) {
       "equal = [{ figure = \"head_covariance[0,0,1]\" }, { figure = \"head_covariance[0,1,1]\" }]\n"
       "margin = 1e-5",
       Verdict::supported);
-  World given = alike;
+  Doubtful given = alike;
   given.more = "fixed_design = true\n";
   given.expect("of = { figure = \"mse\" }\nequals_theory = \"exact\"\nmargin = 1e-4",
                Verdict::supported);
-  World noise;
+  Doubtful noise;
   noise.expect("of = { figure = \"head_bias[0,0]\" }\nequals = 0\nmargin = 0", Verdict::supported);
-  World apart{.n = "20",
-              .heads =
-                  "count = 2\ndim = 1\nsubspaces = { law = \"aligned\" }\n"
-                  "mechanism = { window = 10, skip = [0, 10] }"};
+  Doubtful apart{.n = "20",
+                 .heads =
+                     "count = 2\ndim = 1\nsubspaces = { law = \"aligned\" }\n"
+                     "mechanism = { window = 10, skip = [0, 10] }"};
   apart.expect("of = { figure = \"head_covariance_mean\" }\nequals = 0\nmargin = 0",
                Verdict::supported);
 }
 
 TEST(DoubtfulVerdicts, RatiosOverNoiseAreOpen) {
   const std::string open = "denominator";
-  World world{.n = "5",
-              .dim = "2",
-              .regression = R"({ law = "linear", coefficients = [1, 1] })",
-              .noise = R"({ law = "normal", sd = 0.7 })",
-              .heads = "count = 2\ndim = 1\nsubspaces = { law = \"orthogonal\" }",
-              .kernel = R"({ law = "gaussian", bandwidth = 0.6 })",
-              .points = "[[0.002, 0.002], [-0.002, 0.002]]",
-              .run = "replicates = 65536"};
+  Doubtful world{.n = "5",
+                 .dim = "2",
+                 .regression = R"({ law = "linear", coefficients = [1, 1] })",
+                 .noise = R"({ law = "normal", sd = 0.7 })",
+                 .heads = "count = 2\ndim = 1\nsubspaces = { law = \"orthogonal\" }",
+                 .kernel = R"({ law = "gaussian", bandwidth = 0.6 })",
+                 .points = "[[0.002, 0.002], [-0.002, 0.002]]",
+                 .run = "replicates = 65536"};
   const std::string bias = "{ figure = \"head_bias[0,0]\" }",
                     other = "{ figure = \"head_bias[1,0]\" }";
   world.expect_open("ratio = [" + bias + ", " + other + "]\nequals = -1\nmargin = 0.5", open);
@@ -161,10 +161,10 @@ TEST(DoubtfulVerdicts, RatiosOverNoiseAreOpen) {
 }
 
 TEST(DoubtfulVerdicts, RatiosOverWhatIsKnownAreDecided) {
-  World world{.n = "20",
-              .regression = R"({ law = "linear", coefficients = [1] })",
-              .points = "[[1.0], [-1.0]]",
-              .run = "replicates = 65536"};
+  Doubtful world{.n = "20",
+                 .regression = R"({ law = "linear", coefficients = [1] })",
+                 .points = "[[1.0], [-1.0]]",
+                 .run = "replicates = 65536"};
   const std::string ratio =
       "ratio = [{ figure = \"head_bias[0,0]\" }, { figure = \"head_bias[1,0]\" }]\n";
   world.expect(ratio + "equals = -1\nmargin = 0.1", Verdict::supported);
@@ -174,7 +174,7 @@ TEST(DoubtfulVerdicts, RatiosOverWhatIsKnownAreDecided) {
 }
 
 TEST(DoubtfulVerdicts, OrderIsThatOfNumbersHoweverASweepIsWritten) {
-  World world{.n = "40", .noise = R"({ law = "normal", sd = 1.0 })"};
+  Doubtful world{.n = "40", .noise = R"({ law = "normal", sd = 1.0 })"};
   const auto claim = [](const char* direction) {
     return std::string(
                "monotone = { figure = \"head_variance_mean\", in = "
@@ -199,16 +199,16 @@ TEST(DoubtfulVerdicts, SquaresWithoutAVarianceAreOpen) {
   const std::string claim =
       "of = { figure = \"head_variance_mean\" }\nat_most = 0.9\nmargin = 0.05";
   for (const char* df : {"2.5", "3", "4"}) {
-    World world{.noise = std::string(R"({ law = "student_t", sd = 1.0, df = )") + df + " }",
-                .run = "replicates = 8192\nestimator = \"plain\""};
+    Doubtful world{.noise = std::string(R"({ law = "student_t", sd = 1.0, df = )") + df + " }",
+                   .run = "replicates = 8192\nestimator = \"plain\""};
     world.expect_open(claim, open, 2);
     world.run = "replicates = 8192";
     world.expect("of = { figure = \"head_variance_mean\" }\nat_most = 1.1\nmargin = 0.05",
                  Verdict::supported);
   }
   // Of a regression that grows where the design has such tails, whatever is integrated.
-  World far{.regression = R"({ law = "linear", coefficients = [1] })",
-            .design = R"({ law = "student_t", dim = 1, df = 3 })"};
+  Doubtful far{.regression = R"({ law = "linear", coefficients = [1] })",
+               .design = R"({ law = "student_t", dim = 1, df = 3 })"};
   far.expect_open("of = { figure = \"mse\" }\nat_most = 2\nmargin = 0.1", open, 2);
   far.noise = R"({ law = "heteroscedastic", sd = 0.1, slope = 1, direction = [1] })";
   far.regression = R"({ law = "zero" })";
@@ -219,7 +219,7 @@ TEST(DoubtfulVerdicts, SquaresWithoutAVarianceAreOpen) {
 
 TEST(DoubtfulVerdicts, SquaresWithoutAKurtosisAreJudgedByThreeTimesTheirSkewness) {
   const std::string claim = "of = { figure = \"head_variance_mean\" }\nat_most = 1.5\nmargin = 0.1";
-  World world{.run = "replicates = 8192\nestimator = \"plain\""};
+  Doubtful world{.run = "replicates = 8192\nestimator = \"plain\""};
   double skewness = 0;
   for (const char* df : {"8.001", "8"}) {
     world.noise = std::string(R"({ law = "student_t", sd = 1.0, df = )") + df + " }";
@@ -234,11 +234,11 @@ TEST(DoubtfulVerdicts, SquaresWithoutAKurtosisAreJudgedByThreeTimesTheirSkewness
 }
 
 TEST(DoubtfulVerdicts, RoundingRefutesNothing) {
-  World world{.n = "30",
-              .regression = R"({ law = "linear", coefficients = [1] })",
-              .noise = R"({ law = "normal", sd = 1.0 })",
-              .points = "[[0.5]]",
-              .more = "fixed_design = true\n"};
+  Doubtful world{.n = "30",
+                 .regression = R"({ law = "linear", coefficients = [1] })",
+                 .noise = R"({ law = "normal", sd = 1.0 })",
+                 .points = "[[0.5]]",
+                 .more = "fixed_design = true\n"};
   for (const char* figure : {"head_variance_mean", "mse", "head_bias[0,0]"}) {
     world.expect_open(std::string("of = { figure = \"") + figure +
                           "\" }\nequals_theory = \"exact\"\nmargin = 1e-12",
@@ -247,8 +247,8 @@ TEST(DoubtfulVerdicts, RoundingRefutesNothing) {
 }
 
 TEST(DoubtfulVerdicts, UnitAndControlsThatDoNotFitAreRejected) {
-  World world{.n = "20",
-              .noise = R"({ law = "heteroscedastic", sd = 1, slope = 1, direction = [1] })"};
+  Doubtful world{.n = "20",
+                 .noise = R"({ law = "heteroscedastic", sd = 1, slope = 1, direction = [1] })"};
   const std::string claim = "of = { figure = \"head_variance_mean\" }\nat_most = 3\nmargin = 0.1";
   try {
     world.verdict(claim + "\nunit = \"s2/n\"", 1);

@@ -71,8 +71,8 @@ std::vector<CalibrationStudy> stated_claim_studies(const Session& session) {
   const BackendChoice& backend = session.backend;
   const Theory gaussian = exact_theory(gaussian_world, session.threads);
   const double mse = gaussian.figures.mse.value;
-  const std::string path = std::string(noise_world) + path_of_angles;
-  const std::string mirrored = std::string(noise_world) + mirrored_queries;
+  const std::string path = noise_world + path_of_angles;
+  const std::string mirrored = noise_world + mirrored_queries;
   const double at_small = exact_theory(path, session.threads, 0).figures.mse.value;
   const double at_middle = exact_theory(path, session.threads, 1).figures.mse.value;
   const double at_large = exact_theory(path, session.threads, 2).figures.mse.value;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/files/provenance.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 
@@ -23,6 +24,15 @@ inline constexpr double verdict_alpha = 0.01;
 
 /// In the place of a law that is not the same in all conditions.
 inline constexpr const char* varies = "varies";
+
+/// All claims, in the order in which they are validated.
+const std::vector<Claim>& claims();
+
+/// The claim called `name`; throws InvalidInput with the nearest name for one that does not exist.
+const Claim& find_claim(const std::string& name);
+
+/// The form of a claim called `form`, which no scenario states; throws InvalidInput.
+const ClaimForm& find_form(const Claim& claim, const std::string& form);
 
 /// One verdict with its evidence.
 struct VerdictRow {
@@ -172,5 +182,9 @@ Validation validate_scenario(const std::string& text, const Session& session = {
 /// The same for a form that need not be one of a claim's.
 Validation validate_form(const ClaimForm& form, const std::string& text,
                          const Session& session = {}, const ValidateOptions& options = {});
+
+/// Verdicts for programs, one JSON object with every verdict and its evidence (docs/verdicts.md
+/// says what each key means); NaN and infinity become null.
+std::string verdicts_json(const Validation& validation, const Provenance& program);
 
 }  // namespace headlab

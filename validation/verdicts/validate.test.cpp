@@ -10,30 +10,22 @@
 #include "engine/files/error.h"
 #include "validation/claims/claim_scenarios.h"
 #include "validation/claims/experiment.h"
+#include "validation/claims/world.h"
 #include "validation/statistics/looks.h"
 
 namespace headlab {
 namespace {
 
-constexpr const char* world = R"([scenario]
-name = "verdict test"
-[data]
-n = 5
-design = { law = "normal", dim = 2 }
-regression = { law = "linear", coefficients = [1, 0] }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 2
-dim = 1
-subspaces = { law = "orthogonal" }
-kernel = { law = "gaussian", bandwidth = 0.8 }
-[queries]
-law = "points"
-points = [[1, 0]]
-[run]
-seed = 3
-replicates = 4096
-[claim]
+const std::string world = World{.n = "5",
+                                .design = R"({ law = "normal", dim = 2 })",
+                                .regression = R"({ law = "linear", coefficients = [1, 0] })",
+                                .noise = R"({ law = "normal", sd = 0.5 })",
+                                .heads = "count = 2\ndim = 1\nsubspaces = { law = \"orthogonal\" }",
+                                .kernel = R"({ law = "gaussian", bandwidth = 0.8 })",
+                                .points = "[[1, 0]]",
+                                .run = "seed = 3\nreplicates = 4096"}
+                              .text() +
+                          R"([claim]
 name = "test"
 form = "test"
 expected = "supported"

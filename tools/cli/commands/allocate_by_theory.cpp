@@ -6,7 +6,7 @@
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/commands/commands.h"
-#include "validation/allocation/theory_json.h"
+#include "validation/allocation/allocation_json.h"
 #include "validation/allocation/theory_study.h"
 
 namespace headlab::tools {

@@ -5,9 +5,8 @@
 #include "tools/cli/kept_units.h"
 #include "tools/cli/verdict_table.h"
 #include "validation/claims/claim_scenarios.h"
-#include "validation/verdicts/calibration_json.h"
 #include "validation/verdicts/calibration_studies.h"
-#include "validation/verdicts/verdicts_json.h"
+#include "validation/verdicts/validate.h"
 
 namespace headlab::tools {
 namespace {

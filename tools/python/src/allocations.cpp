@@ -23,8 +23,8 @@
 #include "tools/python/src/scenario_source.h"
 #include "tools/python/src/studies.h"
 #include "tools/python/src/values.h"
+#include "validation/allocation/allocation_json.h"
 #include "validation/allocation/regime_map.h"
-#include "validation/allocation/theory_json.h"
 
 namespace headlab::python {
 

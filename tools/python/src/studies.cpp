@@ -44,7 +44,7 @@
 #include "tools/report/read_sources.h"
 #include "tools/report/write_report.h"
 #include "validation/diversity/alike_heads.h"
-#include "validation/verdicts/verdicts_json.h"
+#include "validation/verdicts/validate.h"
 
 namespace headlab::python {
 

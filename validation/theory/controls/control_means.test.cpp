@@ -13,29 +13,23 @@
 #include "engine/scenario/scenario.h"
 #include "kernels/backends.h"
 #include "kernels/testing/paths.h"
+#include "validation/claims/world.h"
 
 namespace headlab {
 namespace {
 
-const std::string text = R"([scenario]
-name = "controls"
-[data]
-n = 30
-design = { law = "normal", dim = 3 }
-regression = { law = "cosines", amplitude = [1.0], frequency = [[1.0, -0.5, 0.3]], phase = [0.3] }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 3
-dim = 2
-subspaces = { law = "haar" }
-kernel = { law = "gaussian", bandwidth = 0.6 }
-[queries]
-law = "points"
-points = [[0, 0, 0], [1.5, -0.8, 1.4]]
-[run]
-replicates = 20
-controls = "exact"
-)";
+const std::string text =
+    World{
+        .n = "30",
+        .design = R"({ law = "normal", dim = 3 })",
+        .regression =
+            R"({ law = "cosines", amplitude = [1.0], frequency = [[1.0, -0.5, 0.3]], phase = [0.3] })",
+        .noise = R"({ law = "normal", sd = 0.5 })",
+        .heads = "count = 3\ndim = 2\nsubspaces = { law = \"haar\" }",
+        .kernel = R"({ law = "gaussian", bandwidth = 0.6 })",
+        .points = "[[0, 0, 0], [1.5, -0.8, 1.4]]",
+        .run = "replicates = 20\ncontrols = \"exact\""}
+        .text();
 
 const std::string mixture =
     "data.design={ law = \"mixture\", weights = [0.4, 0.6], means = [[0, 1, 0], [0.5, 0, -1]], "

@@ -20,22 +20,6 @@ bool is_size(double x) {
   return std::isfinite(x) && x >= 0;
 }
 
-/// sum_h tau(A_h) |V_h| |b|.
-double contraction(const ContractingLayer& layer) {
-  require_bound(layer.dobrushin.size() == layer.value_norms.size(),
-                "every head needs a coefficient and a norm");
-  double sum = 0;
-  for (std::size_t h = 0; h < layer.dobrushin.size(); ++h) {
-    require_bound(layer.dobrushin[h] >= 0 && layer.dobrushin[h] <= 1,
-                  "coefficients must be in [0, 1]");
-    require_bound(is_size(layer.value_norms[h]), "norms must be finite and not negative");
-    sum += layer.dobrushin[h] * layer.value_norms[h];
-  }
-  require_bound(std::isfinite(layer.skip) && std::isfinite(layer.branch),
-                "skip and branch must be finite");
-  return std::abs(layer.branch) * sum;
-}
-
 void require_start(double diameter, int layers) {
   require_bound(is_size(diameter), "the diameter must be finite and not negative");
   require_bound(layers >= 0, "layers must not be negative");
@@ -54,24 +38,6 @@ double log_tanh(double log_x) {
 }
 
 }  // namespace
-
-double dobrushin_upper_bound(double query_key_norm, double diameter, double temperature) {
-  require_bound(is_size(query_key_norm), "norms must be finite and not negative");
-  require_bound(is_size(diameter), "the diameter must be finite and not negative");
-  require_bound(std::isfinite(temperature) && temperature > 0,
-                "temperature must be finite and positive");
-  return std::tanh(query_key_norm * diameter * diameter / (4 * temperature));
-}
-
-double layer_diameter_upper_bound(const ContractingLayer& layer, double diameter) {
-  require_start(diameter, 0);
-  return (std::abs(layer.skip) + contraction(layer)) * diameter;
-}
-
-double layer_diameter_lower_bound(const ContractingLayer& layer, double diameter) {
-  require_start(diameter, 0);
-  return std::max(std::abs(layer.skip) - contraction(layer), 0.0) * diameter;
-}
 
 double contraction_constant(std::span<const HeadNorms> heads, double branch, double temperature) {
   require_bound(std::isfinite(branch), "branch must be finite");

@@ -22,21 +22,6 @@ struct HeadNorms {
   double value = 1;
 };
 
-/// Computes tanh(|M| D^2/(4t)) >= tau(A). \param temperature t > 0
-double dobrushin_upper_bound(double query_key_norm, double diameter, double temperature);
-
-/// One layer X' = s X + b sum_h A_h X V_h with tau(A_h) known.
-struct ContractingLayer {
-  double skip = 0;
-  double branch = 1;
-  std::vector<double> dobrushin;    ///< tau(A_h) [H], in [0, 1]
-  std::vector<double> value_norms;  ///< |V_h| [H]
-};
-/// Computes (|s| + |b| sum tau |V|) D >= D'.
-double layer_diameter_upper_bound(const ContractingLayer& layer, double diameter);
-/// Computes max(|s| - |b| sum tau |V|, 0) D <= D'.
-double layer_diameter_lower_bound(const ContractingLayer& layer, double diameter);
-
 /// Computes c = |b| sum_h |V_h| |M_h|/(4t): attention without skip collapses doubly exponentially
 /// where c D_0^2 < 1. Of layers that differ, the largest c counts.
 double contraction_constant(std::span<const HeadNorms> heads, double branch, double temperature);

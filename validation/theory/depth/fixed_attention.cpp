@@ -151,17 +151,4 @@ std::vector<ExpectedEnergies> fixed_attention_energies(const TokenGram& tokens,
   return layers;
 }
 
-double disagreement_of_heads(const TokenGram& tokens, const FixedAttentionStack& stack) {
-  require_valid(tokens, stack);
-  const MatrixXd mean = mean_attention(stack.attention);
-  double sum = 0;
-  for (const MatrixXd& a : stack.attention) {
-    // Rows of A_h - Abar sum to 0, so the mean token drops out.
-    const MatrixXd rest = split(a - mean).rest;
-    sum += (rest * tokens.residual * rest.transpose()).trace();
-  }
-  return stack.branch * stack.branch * stack.value * sum /
-         static_cast<double>(stack.attention.size());
-}
-
 }  // namespace headlab

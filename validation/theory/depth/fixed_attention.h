@@ -55,8 +55,4 @@ Eigen::MatrixXd uniform_weights(int n, bool causal);
 std::vector<ExpectedEnergies> fixed_attention_energies(const TokenGram& tokens,
                                                        const FixedAttentionStack& stack);
 
-/// Computes b^2 v mean_h |C (A_h - Abar) X|_F^2, what a layer with a value map for each head keeps
-/// of E|R'|^2 and one with averaged heads loses. Throws as fixed_attention_energies.
-double disagreement_of_heads(const TokenGram& tokens, const FixedAttentionStack& stack);
-
 }  // namespace headlab

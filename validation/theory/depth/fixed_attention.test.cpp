@@ -106,20 +106,6 @@ TEST(FixedAttentionStack, UniformAttentionLeavesTheMeanAlone) {
   EXPECT_NEAR(causal[1].residual_squared(), 1 + 2.25 + 9 - 5.5 * 5.5 / 3, 1e-14);
 }
 
-TEST(FixedAttentionStack, SeparateValueMapsKeepTheDisagreementOfHeads) {
-  Given all = given(depth_cases("fixed_attention").at(0)["scenario"]);
-  all.stack.layers = 1;
-  all.stack.averaged = false;
-  const double separate = fixed_attention_energies(all.tokens, all.stack).at(1).residual_squared();
-  const double disagreement = disagreement_of_heads(all.tokens, all.stack);
-  all.stack.averaged = true;
-  const double averaged = fixed_attention_energies(all.tokens, all.stack).at(1).residual_squared();
-  EXPECT_NEAR(separate, averaged + disagreement, 1e-13);
-  EXPECT_GT(disagreement, 0.1);
-  all.stack.attention[1] = all.stack.attention[2] = all.stack.attention[0];
-  EXPECT_NEAR(disagreement_of_heads(all.tokens, all.stack), 0, 1e-28);
-}
-
 TEST(FixedAttentionStack, HasGramMatricesOfRandomTokens) {
   // n = 3 tokens with E x = (1, 2), Cov = diag(3, 4).
   const TokenGram tokens = independent_token_gram(3, 5, 7);

@@ -18,7 +18,7 @@ void require_logits(bool holds, const char* message) {
   if (!holds) throw InvalidInput(std::string("independent logits: ") + message);
 }
 
-constexpr Resolution finer = {36, 25000};
+constexpr Resolution finest = {36, 25000};
 constexpr Resolution fine = {26, 25000};  // two dimensions
 
 /// A head on keys N(0, I_2) whose logits are sd times the coordinate along `direction`.
@@ -56,7 +56,8 @@ WeightMoments softmax_weight_moments(int n, double sd, double correlation) {
   if (n == 1 || sd == 0) return {equal, equal};
   const ScalarHead head = logit_head({1, 0}, sd);
   const auto keys = static_cast<std::uint64_t>(n);
-  const HeadMoments one = noise_head_moments(keys, 1, head, sigma_range(head, keys, finer), finer);
+  const HeadMoments one =
+      noise_head_moments(keys, 1, head, sigma_range(head, keys, finest), finest);
   require_normalisation(one.normalisation_error, "a head with independent logits");
   if (correlation == 0) return {one.square, equal};
   if (correlation == 1) return {one.square, one.square};
@@ -106,14 +107,6 @@ std::vector<ExpectedEnergies> independent_logits_energies(double residual_square
     layers.push_back(next);
   }
   return layers;
-}
-
-double remembered_logit_variance(double sd, double memory, int layer) {
-  require_logits(std::isfinite(sd) && sd >= 0, "sd must be finite and not negative");
-  require_logits(memory >= 0 && memory <= 1, "memory must be in [0, 1]");
-  require_logits(layer >= 1, "layers are counted from 1");
-  const double left = std::pow(memory, 2.0 * (layer - 1));
-  return sd * sd * (left + (1 - memory) / (1 + memory) * (1 - left));
 }
 
 }  // namespace headlab

@@ -53,9 +53,4 @@ std::vector<ExpectedEnergies> independent_logits_energies(double residual_square
                                                           double mean_squared,
                                                           const IndependentLogitsStack& stack);
 
-/// Computes the variance of a logit in layer l = 1, 2, .. with memory a of logits that are redrawn
-/// in each layer: sigma^2 (a^(2k) + (1-a)/(1+a) (1 - a^(2k))), k = l - 1. It falls to sigma^2
-/// (1-a)/(1+a). \param memory a in [0, 1]
-double remembered_logit_variance(double sd, double memory, int layer);
-
 }  // namespace headlab

@@ -286,13 +286,4 @@ std::vector<SimplexLayer> simplex_layers(const SimplexStack& stack) {
   return layers;
 }
 
-double simplex_threshold(int n, double value, double query_key, double temperature) {
-  require(n >= 2, "n must be at least 2");
-  require(std::isfinite(value), "value must be finite");
-  require(std::isfinite(query_key) && query_key > 0, "query_key must be finite and positive");
-  require(std::isfinite(temperature) && temperature > 0, "temperature must be finite and positive");
-  if (value <= 1) return std::numeric_limits<double>::infinity();
-  return temperature / query_key * (n - 1) / n * std::log1p(n / (value - 1));
-}
-
 }  // namespace headlab

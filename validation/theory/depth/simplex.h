@@ -76,13 +76,4 @@ std::span<const SimplexMetric> simplex_metrics();
 /// Throws InvalidInput where a number is out of its range or arrays are not of one size.
 std::vector<SimplexLayer> simplex_layers(const SimplexStack& stack);
 
-/// Computes the |r_i|^2 above which one head with w > 1, without skip and norm, does not collapse,
-///
-///     rho* = (t/kappa) ((n-1)/n) log((w + n - 1)/(w - 1)),
-///
-/// where w phi = 1. It grows like log n.
-/// \param n tokens, >= 2  \param value w  \param query_key kappa > 0  \param temperature t > 0
-/// \return infinity for w <= 1. Throws InvalidInput where another number is out of its range.
-double simplex_threshold(int n, double value, double query_key, double temperature);
-
 }  // namespace headlab

@@ -31,7 +31,7 @@ double last_second_difference(const std::vector<double>& x) {
 
 TEST(SimplexTheorems, CollapseIsOfOrderThreeBelowTheThreshold) {
   const SimplexStack stack = {.n = 5,
-                              .rho = 0.99 * simplex_threshold(5, 1.3, 1, 1),
+                              .rho = 0.99 * 0.8 * std::log1p(5 / 0.3),
                               .mu = 0.3,
                               .query_key = {1.0},
                               .value = {1.3},

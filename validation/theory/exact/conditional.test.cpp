@@ -10,6 +10,7 @@
 
 #include "engine/run/run.h"
 #include "kernels/testing/paths.h"
+#include "validation/claims/world.h"
 
 namespace headlab {
 namespace {
@@ -17,20 +18,19 @@ namespace {
 using nlohmann::json;
 
 Condition condition_of(const json& known) {
-  return parse_scenario(
-             "[scenario]\nname = \"fixed\"\n[data]\nn = " + known["n"].dump() +
-                 "\ndesign = { law = \"normal\", dim = " + known["d"].dump() +
-                 " }\nfixed_design = true\nregression = { law = \"cosines\", amplitude = " +
-                 known["amplitude"].dump() + ", frequency = " + known["frequency"].dump() +
-                 ", phase = " + known["phase"].dump() +
-                 " }\nnoise = { law = \"normal\", sd = " + known["noise_sd"].dump() +
-                 " }\n[heads]\ncount = " + known["H"].dump() + "\ndim = " + known["k"].dump() +
-                 "\nsubspaces = { law = \"explicit\", matrices = " + known["W"].dump() +
-                 " }\nkernel = { law = \"gaussian\", bandwidth = " + known["bandwidth"].dump() +
-                 " }\n[queries]\nlaw = \"points\"\npoints = [" + known["x"].dump() +
-                 "]\n[run]\nseed = 1\nreplicates = 20\n",
-             "fixed.toml")
-      .conditions.at(0);
+  return World{.n = known["n"].dump() + "\nfixed_design = true",
+               .design = "{ law = \"normal\", dim = " + known["d"].dump() + " }",
+               .regression = "{ law = \"cosines\", amplitude = " + known["amplitude"].dump() +
+                             ", frequency = " + known["frequency"].dump() +
+                             ", phase = " + known["phase"].dump() + " }",
+               .noise = "{ law = \"normal\", sd = " + known["noise_sd"].dump() + " }",
+               .heads = "count = " + known["H"].dump() + "\ndim = " + known["k"].dump() +
+                        "\nsubspaces = { law = \"explicit\", matrices = " + known["W"].dump() +
+                        " }",
+               .kernel = "{ law = \"gaussian\", bandwidth = " + known["bandwidth"].dump() + " }",
+               .points = "[" + known["x"].dump() + "]",
+               .run = "seed = 1\nreplicates = 20"}
+      .condition();
 }
 
 /// The known design in place of the drawn one.

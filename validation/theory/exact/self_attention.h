@@ -7,6 +7,9 @@
 ///     omega = E w_0         = int e^-s phi^(n-1) ds
 ///     E w_0^2               = int s e^-s phi^(n-1) ds
 ///     E w_i^2               = int s e^-s E[K^2 e^(-sK)] phi^(n-2) ds,  i = 1..n-1
+///
+/// Retrieval by one step of a modern Hopfield network, x' = sum_i w_i x_i, w = softmax(beta x_i.x)
+/// (arXiv:2008.02217), is the same with the kernel exp(beta x_i.x).
 #pragma once
 
 #include <cstdint>
@@ -27,6 +30,14 @@ struct SelfAttentionHead {
 /// \param bandwidth b > 0
 /// Throws InvalidInput where weights do not sum to one within 1e-7.
 SelfAttentionHead self_attention_head(std::uint64_t n, int k, double distance, double bandwidth);
+
+/// Computes the weight of the pattern that is the query among `patterns` >= 1 of N(0, I), where the
+/// query has squared length q >= 0:
+///
+///     E w_0 = int e^-u phi(u)^(n-1) du,  phi(u) = E exp(-u e^(beta sqrt(q) g - beta q))
+///
+/// with g ~ N(0, 1); the dimension enters through q alone. Throws as self_attention_head.
+SelfAttentionHead retrieval_head(std::uint64_t patterns, double beta, double query_squared);
 
 /// Computes Cov(f_h, f_l) / s2 of heads on orthogonal subspaces, whose projected keys are
 /// independent:

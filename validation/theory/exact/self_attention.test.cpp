@@ -6,6 +6,9 @@
 #include <random>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "validation/theory/depth/testing/known_answers.h"
 
 namespace headlab {
 namespace {
@@ -91,6 +94,31 @@ TEST(SelfAttention, IsOneOverNForAWideKernel) {
   EXPECT_NEAR(head.self_weight, 0.1, 1e-9);
   EXPECT_NEAR(head.variance_share, 0.1, 1e-9);
   EXPECT_NEAR(self_attention_covariance(10, head.self_weight, head.self_weight), 0.1, 1e-9);
+}
+
+TEST(Retrieval, AgreesWithTheKnownAnswers) {
+  for (const nlohmann::json& known : depth_cases("retrieval")) {
+    const nlohmann::json& in = known["inputs"];
+    const auto agrees = [&](double beta_factor, std::uint64_t more) {
+      const SelfAttentionHead head =
+          retrieval_head(in["patterns"].get<std::uint64_t>() + more,
+                         in["beta"].get<double>() * beta_factor, in["squared_norm_of_query"]);
+      EXPECT_LE(std::abs(head.normalisation_error), 1e-10);
+      return within(head.self_weight, known["expected"]["self_weight"], known["tolerance"]);
+    };
+    EXPECT_TRUE(agrees(1, 0)) << in;
+    // Negative controls.
+    EXPECT_FALSE(agrees(1 + 1e-5, 0));
+    EXPECT_FALSE(agrees(1, 1));
+  }
+}
+
+TEST(Retrieval, HasItsLimits) {
+  EXPECT_EQ(retrieval_head(1, 2, 3).self_weight, 1);
+  EXPECT_EQ(retrieval_head(10, 0, 3).self_weight, 0.1);
+  EXPECT_EQ(retrieval_head(10, 3, 0).self_weight, 0.1);
+  EXPECT_NEAR(retrieval_head(10, 1e-7, 1).self_weight, 0.1, 1e-7);
+  EXPECT_NEAR(retrieval_head(2, 1, 1000).self_weight, 1, 1e-12);
 }
 
 }  // namespace

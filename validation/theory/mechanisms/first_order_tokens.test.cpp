@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
+#include "validation/claims/world.h"
 #include "validation/theory/first_order/first_order.h"
 #include "validation/theory/mechanisms/token_model.h"
 #include "validation/theory/theory.h"
@@ -15,24 +16,16 @@
 namespace headlab {
 namespace {
 
-const std::string one_noisy_head = R"([scenario]
-name = "first order"
-[data]
-n = 600
-design = { law = "normal", dim = 2 }
-regression = { law = "zero" }
-noise = { law = "normal", sd = 1.0 }
-[heads]
-count = 2
-dim = 1
-subspaces = { law = "explicit", matrices = [[[1], [0]], [[0], [1]]] }
-kernel = { law = "softmax", temperature = 1.0 }
-[queries]
-law = "points"
-points = [[0.8, 0.3]]
-[run]
-replicates = 8
-)";
+const std::string one_noisy_head = World{.n = "600",
+                                         .design = R"({ law = "normal", dim = 2 })",
+                                         .noise = R"({ law = "normal", sd = 1.0 })",
+                                         .heads =
+                                             "count = 2\ndim = 1\nsubspaces = { law = "
+                                             "\"explicit\", matrices = [[[1], [0]], [[0], [1]]] }",
+                                         .kernel = R"({ law = "softmax", temperature = 1.0 })",
+                                         .points = "[[0.8, 0.3]]",
+                                         .run = "replicates = 8"}
+                                       .text();
 
 TheoryModel noisy_model(const std::vector<std::string>& settings) {
   const Condition condition =

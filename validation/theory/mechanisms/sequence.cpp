@@ -169,33 +169,4 @@ SequenceMoments sequence_moments(const TheoryModel& model, std::size_t query, st
   return moments;
 }
 
-double block_mean_variance(std::uint64_t stride, double correlation) {
-  double sum = 1;
-  for (std::uint64_t lag = 1; lag < stride; ++lag) {
-    const auto j = static_cast<double>(lag);
-    sum += 2 * (1 - j / static_cast<double>(stride)) * std::pow(correlation, j);
-  }
-  return sum / static_cast<double>(stride);
-}
-
-SequenceSignal sequence_signal(double correlation, double q, double bandwidth) {
-  const double b2 = bandwidth * bandwidth;
-  const double log_mean = 0.5 * std::log(b2 / (1 + b2)) - q * q / (2 * (1 + b2));
-  const double target = q / (1 + b2);
-  // E[K_0 K_j (X_0 - r)(X_j - r)]/(E K)^2 at Cov(X_0, X_j) = rho.
-  const auto product = [&](double rho) {
-    const double sum = 1 + rho + b2;
-    const double difference = 1 - rho + b2;
-    const double log_mass = 0.5 * std::log(b2 / sum * (b2 / difference)) - q * q / sum;
-    const double covariance = ((1 + rho) * b2 / sum - (1 - rho) * b2 / difference) / 2;
-    const double away = q * (1 + rho) / sum - target;
-    return std::exp(log_mass - 2 * log_mean) * (covariance + away * away);
-  };
-  SequenceSignal signal = {product(1), product(1)};
-  for (double rho = correlation; std::abs(rho) > 1e-18; rho *= correlation) {
-    signal.variance += 2 * product(rho);
-  }
-  return signal;
-}
-
 }  // namespace headlab

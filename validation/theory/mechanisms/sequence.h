@@ -31,16 +31,4 @@ struct SequenceMoments : HeadMoments {
 SequenceMoments sequence_moments(const TheoryModel& model, std::size_t query, std::size_t h,
                                  const Resolution& resolution);
 
-/// Computes Var of the mean of `stride` successive X_i, in units of Var X.
-double block_mean_variance(std::uint64_t stride, double correlation);
-
-/// n Var f_h of a Gaussian head of one dimension to leading order, with m(x) = x and no noise: what
-/// dependence of the points costs. Noise alone costs nothing to this order.
-struct SequenceSignal {
-  double variance;     ///< of dependent points
-  double independent;  ///< of independent ones
-};
-/// \param q the query's projection
-SequenceSignal sequence_signal(double correlation, double q, double bandwidth);
-
 }  // namespace headlab

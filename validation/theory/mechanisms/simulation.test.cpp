@@ -9,30 +9,24 @@
 
 #include "engine/files/error.h"
 #include "engine/run/run.h"
+#include "validation/claims/world.h"
 #include "validation/theory/theory.h"
 
 namespace headlab {
 namespace {
 
-const std::string scenario_of_two = R"([scenario]
-name = "stages"
-[data]
-n = 24
-design = { law = "normal", dim = 4 }
-regression = { law = "cosines", amplitude = [1.0, 0.6], frequency = [[1.1, 0.3, -0.4, 0.2], [0.3, -0.8, 0.9, 0.5]], phase = [0.3, 1.2] }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 2
-dim = 1
-subspaces = { law = "haar" }
-kernel = { law = "gaussian", bandwidth = 0.6 }
-[queries]
-law = "points"
-points = [[0.4, -0.2, 0.5, 0.1]]
-[run]
-seed = 7
-replicates = 6000
-)";
+const std::string scenario_of_two =
+    World{
+        .n = "24",
+        .design = R"({ law = "normal", dim = 4 })",
+        .regression =
+            R"({ law = "cosines", amplitude = [1.0, 0.6], frequency = [[1.1, 0.3, -0.4, 0.2], [0.3, -0.8, 0.9, 0.5]], phase = [0.3, 1.2] })",
+        .noise = R"({ law = "normal", sd = 0.5 })",
+        .heads = "count = 2\ndim = 1\nsubspaces = { law = \"haar\" }",
+        .kernel = R"({ law = "gaussian", bandwidth = 0.6 })",
+        .points = "[[0.4, -0.2, 0.5, 0.1]]",
+        .run = "seed = 7\nreplicates = 6000"}
+        .text();
 
 using Settings = std::vector<std::string>;
 

@@ -9,8 +9,8 @@
 
 #include "engine/files/error.h"
 #include "engine/scenario/condition.h"
+#include "kernels/decompositions.h"
 #include "validation/theory/mechanisms/merge.h"
-#include "validation/theory/mechanisms/transform.h"
 
 namespace headlab {
 namespace {
@@ -18,6 +18,21 @@ namespace {
 [[noreturn]] void refuse(const Condition& condition, const std::string& stage,
                          const std::string& problem) {
   reject(condition, "heads.mechanism." + stage, problem + simulation_instead);
+}
+
+/// A matrix with W W^T as given, and so the same Gaussian kernel, whose columns are orthogonal and
+/// longest first: a c times orthogonal transformation gives columns of length c, one of rank r
+/// gives r columns (one of zeros at rank 0). Orthonormal columns come back as they are.
+Eigen::MatrixXd orthogonal_columns(const Eigen::MatrixXd& w) {
+  const Eigen::Index k = w.cols();
+  const Eigen::MatrixXd gram = w.transpose() * w;
+  if ((gram - Eigen::MatrixXd::Identity(k, k)).cwiseAbs().maxCoeff() < 1e-12) return w;
+  const SymmetricEigen eigen = symmetric_eigen(gram);
+  // Columns shorter than this share of the longest are rounding.
+  constexpr double negligible = 1e-7;
+  const double least = negligible * negligible * eigen.values(k - 1);
+  const auto rank = static_cast<Eigen::Index>((eigen.values.array() > least).count());
+  return w * eigen.vectors.rightCols(std::max<Eigen::Index>(rank, 1)).rowwise().reverse();
 }
 
 /// Whether what every head sees begins and ends with groups of `size` tokens.

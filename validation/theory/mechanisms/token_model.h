@@ -10,7 +10,7 @@ namespace headlab {
 
 /// Reads a scenario as theory_model() does, and its stages and its sequence:
 ///
-///     transform             orthogonal columns of other lengths (transform.h)
+///     transform             orthogonal columns of other lengths
 ///     merge                 fewer tokens, in other units (merge.h)
 ///     levels                those without weight at the finest scales are a merge (levels.h)
 ///     window, skip, sinks   tokens seen

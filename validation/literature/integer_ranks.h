@@ -28,19 +28,17 @@ struct ExactEpsilon {
   std::int64_t denominator = 1;
 };
 
-/// Ranks around one norm with gain 1.
+/// Affine ranks around one norm with gain 1: of C X, C = I - 11^T/n, the dimension of the affine
+/// hull. A bias does not change them.
 struct NormedRanks {
-  int rank = 0;                  ///< of X
-  int affine_rank = 0;           ///< of C X, C = I - 11^T/n: the dimension of the affine hull
-  int rank_feature_centred = 0;  ///< of X P_d, P_d = I - 11^T/d
-  int rank_after = 0;            ///< of the normed tokens
-  int affine_rank_after = 0;     ///< of the normed tokens; a bias does not change it
+  int before = 0;
+  int after = 0;
 };
 
-/// Computes ranks before and after one norm. With Y = X P_d (layer) or X (rms) and sigma_i the
-/// length a token is divided by, normed tokens are D^-1 Y, D = diag(sigma), and
+/// Computes them. With Y = X P_d (layer) or X (rms) and P_d = I - 11^T/d
+/// and sigma_i the length a token is divided by, normed tokens are D^-1 Y, D = diag(sigma), and
 ///
-///     rank after = rank Y,  affine rank after = rank Y - 1 if sigma is in col(Y), else rank Y
+///     affine rank after = rank Y - 1 if sigma is in col(Y), else rank Y
 ///
 /// Decided exactly: sigma_i is the root of an integer, roots of integers whose ratios are not
 /// squares are linearly independent over the rationals, so that sigma is in col(Y) where each of
@@ -54,11 +52,5 @@ NormedRanks normed_ranks(const IntegerMatrix& tokens, NormKind norm, ExactEpsilo
 IntegerMatrix integer_mlp(const IntegerMatrix& tokens, const IntegerMatrix& input,
                           const Eigen::Matrix<std::int64_t, 1, Eigen::Dynamic>& bias,
                           const IntegerMatrix& output);
-
-/// Computes the nullity of the map (Z_1..Z_H) -> sum_h Z_h W_O^h Q of n tokens' head outputs,
-/// n (H d_v - rank W_O Q). \param n tokens, >= 1
-/// \param projection W_O [H d_v][d], its blocks W_O^h below one another; W_O Q [H d_v][k] for a
-/// read-out Q of the sum
-int output_projection_nullity(int n, const IntegerMatrix& projection);
 
 }  // namespace headlab

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/theory/depth/integer_ranks.h"
+#include "validation/literature/integer_ranks.h"
 
 #include <cstddef>
 #include <string>
@@ -146,15 +146,10 @@ NormedRanks normed_ranks(const IntegerMatrix& tokens, NormKind norm, ExactEpsilo
     squares.push_back(square);
   }
 
-  NormedRanks ranks;
-  ranks.rank = rank_of(x);
-  ranks.affine_rank = rank_of(centred_rows(x));
-  ranks.rank_feature_centred = rank_of(feature_centred_rows(x));
-  ranks.rank_after = rank_of(y);
   // With a token of 0 among the normed ones, 1 is in no column span.
-  const bool loses_one = !has_zero && spans_roots(y, squares, ranks.rank_after);
-  ranks.affine_rank_after = ranks.rank_after - (loses_one ? 1 : 0);
-  return ranks;
+  const int rank = rank_of(y);
+  const bool loses_one = !has_zero && spans_roots(y, squares, rank);
+  return {.before = rank_of(centred_rows(x)), .after = rank - (loses_one ? 1 : 0)};
 }
 
 IntegerMatrix integer_mlp(const IntegerMatrix& tokens, const IntegerMatrix& input,
@@ -167,11 +162,6 @@ IntegerMatrix integer_mlp(const IntegerMatrix& tokens, const IntegerMatrix& inpu
                    "numbers are too large");
   const IntegerMatrix units = (checked_product(tokens, input).rowwise() + bias).cwiseMax(0);
   return tokens + checked_product(units, output);
-}
-
-int output_projection_nullity(int n, const IntegerMatrix& projection) {
-  require_integers(n >= 1, "n must be at least 1");
-  return n * (static_cast<int>(projection.rows()) - exact_rank(projection));
 }
 
 }  // namespace headlab

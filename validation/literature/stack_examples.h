@@ -12,7 +12,7 @@
 #include "kernels/plan.h"
 #include "kernels/stack/stack.h"
 #include "validation/claims/experiment.h"
-#include "validation/theory/depth/integer_ranks.h"
+#include "validation/literature/integer_ranks.h"
 
 namespace headlab {
 

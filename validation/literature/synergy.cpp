@@ -12,9 +12,8 @@
 #include "engine/files/document.h"
 #include "kernels/stack/stack.h"
 #include "validation/claims/claim.h"
-#include "validation/claims/stack_examples.h"
-#include "validation/theory/depth/graph_fidelity.h"
-#include "validation/theory/depth/walks.h"
+#include "validation/literature/graphs.h"
+#include "validation/literature/stack_examples.h"
 
 namespace headlab {
 namespace {
@@ -26,7 +25,7 @@ constexpr int fidelity_horizon = 200;   ///< of fidelity
 
 /// Steps until the walk is within eps of the sink from everywhere.
 double mixing_steps(const MatrixXd& walk, double eps = sink_distance) {
-  const auto steps = mixing_time({walk}, eps);
+  const auto steps = mixing_time(walk, eps);
   return steps ? static_cast<double>(*steps) : std::numeric_limits<double>::infinity();
 }
 
@@ -113,9 +112,8 @@ std::vector<Finding> best_weights_mix_no_slower(Experiment& experiment) {
 
 std::vector<Finding> fidelity_exceeds_both(Experiment& experiment) {
   const Compared fidelity = fidelity_of(experiment);
-  const FidelityCensus census =
+  const FidelityCount some =
       fidelity_census(static_cast<int>(experiment.plan().n), fidelity_horizon);
-  const FidelityCount& some = census.reaches_sink;
   Finding finding;
   // A gain below 0.001 would not count.
   finding.comparisons = {
@@ -167,24 +165,11 @@ std::vector<Finding> every_line_mixes(Experiment& experiment) {
   return mixes_in_twice_the_mean(experiment, false);
 }
 
-/// Edges [from, to] of the diffusion of a graph.
-GraphEdges edges_of(const MatrixXd& diffusion) {
-  GraphEdges edges;
-  for (Eigen::Index to = 0; to < diffusion.rows(); ++to) {
-    for (Eigen::Index from = 0; from < to; ++from) {
-      if (diffusion(to, from) > 0) {
-        edges.emplace_back(static_cast<int>(from), static_cast<int>(to));
-      }
-    }
-  }
-  return edges;
-}
-
 /// Nodes whose fidelity in the average is positive where the union of the graphs does not reach the
 /// sink, or the other way round.
-double exceptions(const Matrices& heads, const std::vector<GraphEdges>& graphs) {
+double exceptions(const Matrices& heads, const Matrices& graphs) {
   const Eigen::VectorXd fidelities = sink_fidelities(mean_head(heads), fidelity_horizon);
-  const std::vector<bool> reaches = reach_sink(static_cast<int>(heads[0].rows()), graphs);
+  const std::vector<bool> reaches = reach_last(mean_head(graphs).transpose());
   double count = 0;
   for (Eigen::Index j = 0; j < fidelities.size(); ++j) {
     count += (fidelities(j) > 0) != reaches[static_cast<std::size_t>(j)] ? 1 : 0;
@@ -196,24 +181,22 @@ double exceptions(const Matrices& heads, const std::vector<GraphEdges>& graphs) 
 std::vector<Finding> fidelity_follows_the_union(Experiment& experiment) {
   constexpr int draws = 200;
   const Plan& plan = experiment.plan();
-  std::vector<GraphEdges> graphs;
-  for (const MatrixXd& head : plan.stack->fixed) graphs.push_back(edges_of(head));
-  const double given = exceptions(faulty_plan(experiment, 0).stack->fixed, graphs);
+  const double given = exceptions(faulty_plan(experiment, 0).stack->fixed, plan.stack->fixed);
   const int n = static_cast<int>(plan.n);
   std::mt19937_64 random(plan.seed);
   double drawn = 0;
   for (int draw = 0; draw < draws; ++draw) {
-    Matrices heads;
-    for (GraphEdges& edges : graphs) {
-      edges.clear();
+    Matrices graphs;
+    for (std::size_t h = 0; h < plan.stack->fixed.size(); ++h) {
+      GraphEdges edges;
       for (int to = 1; to < n; ++to) {
         for (int from = 0; from < to; ++from) {
           if (random() % 4 == 0) edges.emplace_back(from, to);
         }
       }
-      heads.push_back(graph_diffusion(n, edges));
+      graphs.push_back(graph_diffusion(n, edges));
     }
-    drawn += exceptions(heads, graphs);
+    drawn += exceptions(graphs, graphs);
   }
   Finding finding;
   finding.comparisons = {

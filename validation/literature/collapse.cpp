@@ -19,7 +19,7 @@
 #include "kernels/stack/worker.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
-#include "validation/claims/stack_examples.h"
+#include "validation/literature/stack_examples.h"
 #include "validation/theory/depth/contraction_bounds.h"
 
 namespace headlab {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Retrieval of one of N patterns by a row of attention: the weight of the pattern that is the
 // query.
-#include "validation/theory/depth/retrieval.h"
-
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -10,7 +8,8 @@
 
 #include "kernels/stack/worker.h"
 #include "validation/claims/claim.h"
-#include "validation/claims/stack_examples.h"
+#include "validation/literature/stack_examples.h"
+#include "validation/theory/exact/self_attention.h"
 
 namespace headlab {
 namespace {
@@ -46,7 +45,7 @@ std::vector<Finding> has_own_weight(Experiment& experiment) {
     }
     const Plan& known = experiment.plan(i);
     const double beta = beta_of(*known.stack);
-    const Retrieval exact = retrieval_self_weight(static_cast<int>(known.n), beta, known.d);
+    const SelfAttentionHead exact = retrieval_head(known.n, beta, known.d);
     finding.comparisons.push_back(
         equal_to("weight of the query's pattern at beta = " + experiment.condition(i).swept.at(0),
                  jackknifed(weights, mean_weight), exact.self_weight, 1, experiment.margin(),

@@ -3,6 +3,8 @@
 //
 // Some subset of m samples is within eps of z with probability of at most the expected number of
 // such subsets, sum_k C(m, k) P(|S_k - z| <= eps): no more than log 2 of error goes per sample.
+// Where logits are off by at most e, a row of attention moves by at most tanh(e/2) in total
+// variation, and an output by at most that times the diameter of the values.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -15,8 +17,8 @@
 #include "kernels/stack/subset_sum.h"
 #include "kernels/stack/worker.h"
 #include "validation/claims/claim.h"
-#include "validation/claims/stack_examples.h"
-#include "validation/theory/depth/subset_sums.h"
+#include "validation/literature/stack_examples.h"
+#include "validation/literature/subset_sums.h"
 
 namespace headlab {
 namespace {
@@ -125,7 +127,7 @@ std::vector<Finding> moves_within_bound(Experiment& experiment) {
       const MatrixXd values = tokens * value_map(target_stack, from, 0, 0, plan.d);
       const MatrixXd moved =
           (attention_of(faulty, tokens, pruned) - attention_of(plan, tokens, whole)) * values;
-      const double bound = attention_shift_upper_bound(logit_error) * diameter_of(values);
+      const double bound = std::tanh(logit_error / 2) * diameter_of(values);
       least = std::min(least, 1 - moved.rowwise().norm().maxCoeff() / bound);
     }
     finding.comparisons.push_back(

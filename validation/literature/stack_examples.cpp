@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/claims/stack_examples.h"
+#include "validation/literature/stack_examples.h"
 
 #include <cstdint>
 
