@@ -63,10 +63,4 @@ struct ConditionDifference {
   };
 };
 
-struct RunResult;
-struct References;
-
-/// Gives every condition of a run its difference to its reference, from what both have now.
-void set_differences(RunResult& result, const References& references);
-
 }  // namespace headlab

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "engine/run/memory.h"
-#include "engine/testing/hand_made_result.h"
 #include "kernels/testing/played_machine.h"
 
 namespace headlab {
@@ -33,10 +32,27 @@ class CountingBackend : public Backend {
 };
 
 Scenario grouped_study(const std::string& sweep) {
-  return hand_made::scenario({"data.design.dim=3", "data.regression.coefficients=[1, 0, 0]",
-                              "heads.subspaces={ law = \"haar\" }",
-                              "queries={ law = \"design\", count = 3 }", "run.replicates=100"},
-                             "[sweep]\n" + sweep);
+  return parse_scenario(R"(
+    [scenario]
+    name = "groups"
+    [data]
+    n = 20
+    design = { law = "normal", dim = 3 }
+    regression = { law = "linear", coefficients = [1, 0, 0] }
+    noise = { law = "normal", sd = 0.5 }
+    [heads]
+    count = 2
+    dim = 1
+    subspaces = { law = "haar" }
+    kernel = { law = "gaussian", bandwidth = 0.4 }
+    [queries]
+    law = "design"
+    count = 3
+    [run]
+    replicates = 100
+    [sweep]
+)" + sweep,
+                        "groups.toml");
 }
 
 std::vector<ConditionGroup> groups_of(const Scenario& scenario, std::size_t most = 16,

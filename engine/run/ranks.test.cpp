@@ -19,9 +19,7 @@ namespace headlab {
 namespace {
 
 Scenario ranked_scenario(const std::vector<std::string>& sets) {
-  std::vector<std::string> all = {"data.n=30", "run.seed=5", "run.replicates=3001"};
-  all.insert(all.end(), sets.begin(), sets.end());
-  return hand_made::plane(all);
+  return hand_made::plane(sets, "", {"n = 30", "seed = 5", "replicates = 3001"});
 }
 
 /// Runs a scenario on ranks that are threads. `sets_of` gives each rank its scenario.

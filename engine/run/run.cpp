@@ -17,7 +17,7 @@
 
 #include "engine/files/error.h"
 #include "engine/files/words.h"
-#include "engine/results/difference.h"
+#include "engine/results/differences.h"
 #include "engine/run/condition_groups.h"
 #include "engine/run/control_check.h"
 #include "engine/run/control_pilot.h"

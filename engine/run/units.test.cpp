@@ -105,7 +105,7 @@ TEST_F(UnitsTest, HoldTreesToTheBit) {
   EXPECT_EQ(again.count(), 601u);
   EXPECT_EQ(again.extremes(), tree.extremes());
   EXPECT_NE(bytes_of(simulate(one, *backend, 1, 600)), bytes_of(tree));
-  const MomentLayout other{.queries = 2, .heads = 2};
+  const MomentLayout other{.queries = 3, .heads = 2};
   EXPECT_THROW(tree_of(other, bytes_of(tree)), std::invalid_argument);
 }
 

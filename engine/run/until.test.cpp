@@ -20,11 +20,10 @@ namespace headlab {
 namespace {
 
 Scenario until_scenario(const std::vector<std::string>& sets = {}) {
-  std::vector<std::string> all = {"run.replicates=100000"};
-  all.insert(all.end(), sets.begin(), sets.end());
-  return hand_made::plane(all,
+  return hand_made::plane(sets,
                           "[sweep]\n\"heads.kernel.bandwidth\" = [0.4, 0.8]\n"
-                          "\"run.estimator\" = [\"plain\", \"conditional\"]\n");
+                          "\"run.estimator\" = [\"plain\", \"conditional\"]\n",
+                          {"replicates = 100000"});
 }
 
 RunOptions until(const std::string& text) {

@@ -102,12 +102,23 @@ inline Scenario scenario(const std::vector<std::string>& sets = {}, const std::s
   return parse_scenario(scenario_text + more, "hand_made.toml", sets);
 }
 
+/// `text` with other lines, each in place of the one that gives the same key.
+inline std::string with_lines(std::string text, const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) {
+    const std::size_t at = text.find('\n' + line.substr(0, line.find('=') + 1)) + 1;
+    text.replace(at, text.find('\n', at) - at, line);
+  }
+  return text;
+}
+
 /// The same in a plane.
-inline Scenario plane(const std::vector<std::string>& sets = {}, const std::string& more = "") {
-  std::vector<std::string> all = {"data.design.dim=2", "data.regression.coefficients=[1, 0]",
-                                  "queries.points=[[0, 0], [0.5, 0]]", "run.seed=3"};
-  all.insert(all.end(), sets.begin(), sets.end());
-  return scenario(all, more);
+inline Scenario plane(const std::vector<std::string>& sets = {}, const std::string& more = "",
+                      const std::vector<std::string>& lines = {}) {
+  const std::string text = with_lines(scenario_text, {"design = { law = \"normal\", dim = 2 }",
+                                                      "regression = { law = \"linear\", "
+                                                      "coefficients = [1, 0] }",
+                                                      "points = [[0, 0], [0.5, 0]]", "seed = 3"});
+  return parse_scenario(with_lines(text, lines) + more, "hand_made.toml", sets);
 }
 
 }  // namespace headlab::hand_made

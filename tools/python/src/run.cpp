@@ -13,7 +13,7 @@
 #include "engine/files/atomic_file.h"
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
-#include "engine/results/difference.h"
+#include "engine/results/differences.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
 #include "engine/run/control_check.h"

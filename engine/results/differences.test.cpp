@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/results/difference.h"
+#include "engine/results/differences.h"
 
 #include <cmath>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/results/difference.h"
+#include "engine/results/differences.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,8 +11,6 @@
 #include <vector>
 
 #include "engine/moments/estimates.h"
-#include "engine/results/result.h"
-#include "engine/scenario/references.h"
 
 namespace headlab {
 namespace {
