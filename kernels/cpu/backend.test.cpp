@@ -14,28 +14,14 @@
 
 #include "kernels/cpu/backend.h"
 #include "kernels/cpu/worker.h"
-#include "kernels/testing/agreement.h"
-#include "kernels/testing/every_target.h"
-#include "kernels/testing/test_plans.h"
+#include "kernels/testing/agreement_fixture.h"
 
 namespace headlab {
 namespace {
 
-using test::all_kernels;
 using test::on_every_target;
 using test::one_replicate;
-
-/// constant: m(X), the value less its centre, exp2 and the product with the value (about 8
-/// together), and the float32 sums over a block, at most 64 additions in a lane and log2 16 across
-/// the lanes. of_exponent: r^2 is a sum of k squares of rounded differences, scaled twice (2 + 2 +
-/// k/2), and the projected key carries a sum of d products; both are bounded by the exponent of
-/// absolute values.
-constexpr test::Rounding cpu_rounding = {.constant = 8 + 64 + 4, .of_exponent = 8};
-
-::testing::AssertionResult close_to_reference(const Plan& plan, std::uint64_t replicate,
-                                              const std::vector<double>& statistics) {
-  return test::close_to_reference(plan, replicate, statistics, cpu_rounding);
-}
+using CpuAgreement = test::Agreement;
 
 TEST(Cpu, Exp2IsWithinItsBoundOverTheWholeRange) {
   on_every_target([] {
@@ -124,50 +110,7 @@ TEST(Cpu, LargeExponentsKeepTheirFractions) {
   });
 }
 
-TEST(Cpu, StatisticsAreEquivalentToReference) {
-  const auto backend = make_cpu_backend();
-  const std::vector<test::Shape> shapes = {
-      {.n = 1, .d = 2, .heads = 1, .k = 1, .queries = 1},
-      {.n = 31, .d = 3, .heads = 3, .k = 1, .queries = 7},
-      {.n = 33, .d = 8, .heads = 2, .k = 5, .queries = 4},
-      {.n = 1000, .d = 6, .heads = 5, .k = 2, .queries = 3},
-      {.n = 300, .d = 40, .heads = 17, .k = 33, .queries = 2},
-  };
-  on_every_target([&] {
-    for (const test::Shape& shape : shapes) {
-      for (const KernelLaw& kernel : all_kernels(shape.k > 10 ? 4.0 : 0.7)) {
-        for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
-          for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
-            const Plan plan = test::make_plan(shape, kernel, estimator, mode);
-            EXPECT_TRUE(close_to_reference(plan, 2, one_replicate(*backend, plan, 2).mean))
-                << "n " << shape.n << " H " << shape.heads << " k " << shape.k << " kernel "
-                << kernel.index() << " estimator " << static_cast<int>(estimator) << " moments "
-                << static_cast<int>(mode);
-          }
-        }
-      }
-    }
-  });
-}
-
-TEST(Cpu, QueriesWithProjectionsOfTheirOwnAreEquivalentToReference) {
-  const auto backend = make_cpu_backend();
-  const test::Shape shape = {.n = 300, .d = 6, .heads = 3, .k = 2, .queries = 4};
-  on_every_target([&] {
-    Plan plan = test::make_plan(shape, SoftmaxKernel{.temperature = 0.7});
-    const Plan shared = plan;
-    plan.query_projections = test::make_plan({.d = 6, .heads = 6, .k = 2}, plan.kernel).projections;
-    plan.query_projections.erase(plan.query_projections.begin(),
-                                 plan.query_projections.begin() + 3 * 6 * 2);
-    const std::vector<double> statistics = one_replicate(*backend, plan, 2).mean;
-    EXPECT_TRUE(close_to_reference(plan, 2, statistics));
-    // Negative control: the keys' projections for the queries too.
-    EXPECT_FALSE(close_to_reference(shared, 2, statistics));
-  });
-}
-
-TEST(Cpu, TrainingSetsOfSeveralTilesAreEquivalentToReference) {
-  const auto backend = make_cpu_backend();
+TEST_F(CpuAgreement, TrainingSetsOfSeveralTilesAreEquivalentToReference) {
   // The second pass over the ensemble, and windows that are repaired, draw their noise again.
   const test::Shape wide = {.n = 5000, .d = 40, .heads = 17, .k = 33, .queries = 2};
   const test::Shape many = {.n = 40000, .d = 2, .heads = 30, .k = 1, .queries = 2};
@@ -176,29 +119,12 @@ TEST(Cpu, TrainingSetsOfSeveralTilesAreEquivalentToReference) {
     KernelLaw kernel;
     MomentMode moments;
   };
-  const std::vector<Case> cases = {
-      {wide, GaussianKernel{.bandwidth = 4}, MomentMode::pairwise},
-      {wide, SoftmaxKernel{.temperature = 4}, MomentMode::pairwise},
-      {many, GaussianKernel{.bandwidth = 0.5}, MomentMode::aggregate},
-      {many, EpanechnikovKernel{.bandwidth = 1e-5}, MomentMode::aggregate},
-      {many, LaplaceKernel{.bandwidth = 1e-4}, MomentMode::aggregate},
-  };
-  for (const Case& c : cases) {
-    const Plan plan = test::make_plan(c.shape, c.kernel, Estimator::conditional, c.moments);
-    const Moments found = one_replicate(*backend, plan, 3);
-    EXPECT_TRUE(close_to_reference(plan, 3, found.mean)) << "n " << c.shape.n;
-    EXPECT_EQ(found.windows, one_replicate(*make_reference_backend(), plan, 3).windows);
-  }
-}
-
-TEST(Cpu, NarrowWindowsAreEquivalentToReference) {
-  // Most weights and nearly all of their products are below 2^-126.
-  const KernelLaw kernels[] = {GaussianKernel{.bandwidth = 0.01}, LaplaceKernel{.bandwidth = 0.01}};
-  for (const KernelLaw& kernel : kernels) {
-    const Plan plan = test::make_plan({.n = 1100, .heads = 5, .queries = 7}, kernel);
-    on_every_target([&] {
-      EXPECT_TRUE(close_to_reference(plan, 2, one_replicate(*make_cpu_backend(), plan, 2).mean));
-    });
+  for (const Case& c : {Case{wide, GaussianKernel{.bandwidth = 4}, MomentMode::pairwise},
+                        Case{wide, SoftmaxKernel{.temperature = 4}, MomentMode::pairwise},
+                        Case{many, GaussianKernel{.bandwidth = 0.5}, MomentMode::aggregate},
+                        Case{many, EpanechnikovKernel{.bandwidth = 1e-5}, MomentMode::aggregate},
+                        Case{many, LaplaceKernel{.bandwidth = 1e-4}, MomentMode::aggregate}}) {
+    expect_agreement(test::make_plan(c.shape, c.kernel, Estimator::conditional, c.moments), 3);
   }
 }
 
@@ -220,35 +146,6 @@ TEST(Cpu, WeightsBelowTheSmallestNormalNumberAreZero) {
         EXPECT_GT(statistics[covariance - 1], 0.0) << queries;
       }
     });
-  }
-}
-
-TEST(Cpu, NoiseHasTheSameDigitsInAnyUnit) {
-  const auto backend = make_cpu_backend();
-  for (const auto& [heads, mode] :
-       {std::pair(3, MomentMode::pairwise), std::pair(3, MomentMode::aggregate),
-        std::pair(30, MomentMode::aggregate)}) {
-    const Plan plan =
-        test::make_plan({.n = 300, .heads = heads, .k = 1}, GaussianKernel{.bandwidth = 0.3},
-                        Estimator::conditional, mode);
-    const auto noise_of = [&](double sd) {
-      Plan scaled = plan;
-      scaled.noise =
-          HeteroscedasticNoise{.sd = sd, .slope = 0.7, .direction = {1, 0, 0, 0, 0, 0}}.sampler(
-              scaled.table, scaled.d);
-      return one_replicate(*backend, scaled, 2).mean;
-    };
-    const std::vector<double> ordinary = noise_of(1);
-    const std::vector<double> small = noise_of(0x1p-66);
-    const std::size_t size = plan.layout().per_query();
-    for (std::size_t i = 0; i < ordinary.size(); ++i) {
-      const std::size_t at = i % size;
-      const std::size_t first = plan.layout().noise_offset();
-      const bool is_noise =
-          at >= first && (!plan.layout().has_alignment() || at < plan.layout().alignment_offset());
-      EXPECT_EQ(small[i], is_noise ? ordinary[i] * 0x1p-132 : ordinary[i]) << at;
-      EXPECT_TRUE(!is_noise || small[i] > 0) << at;
-    }
   }
 }
 
@@ -297,65 +194,6 @@ TEST(Cpu, TiesAreNotNarrowWindowsHoweverTheyAreSummed) {
       EXPECT_EQ(out[0].windows, WindowCounts{});
     }
   }
-}
-
-TEST(Cpu, TheComparisonSeesABandwidthOffByOnePercent) {
-  const auto backend = make_cpu_backend();
-  Plan plan = test::make_plan({.n = 1000}, GaussianKernel{.bandwidth = 0.7});
-  const auto statistics = one_replicate(*backend, plan, 2).mean;
-
-  plan.kernel = GaussianKernel{.bandwidth = 0.707};
-
-  EXPECT_FALSE(close_to_reference(plan, 2, statistics));
-  EXPECT_FALSE(close_to_reference(plan, 2, std::vector<double>(statistics.size(), std::nan(""))));
-}
-
-TEST(Cpu, NoiseThatVariesIsEquivalentToReference) {
-  const auto backend = make_cpu_backend();
-  on_every_target([&] {
-    for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
-      for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
-        Plan plan = test::make_plan({.n = 700}, GaussianKernel{.bandwidth = 0.7}, estimator, mode);
-        plan.noise =
-            HeteroscedasticNoise{.sd = 0.4, .slope = 1.5, .direction = {1, -1, 0, 0.5, 0, 0}}
-                .sampler(plan.table, plan.d);
-        EXPECT_TRUE(close_to_reference(plan, 0, one_replicate(*backend, plan, 0).mean));
-      }
-    }
-  });
-}
-
-TEST(Cpu, EmptyAndNarrowWindowsAreTreatedAndCountedAsInTheReference) {
-  const auto cpu = make_cpu_backend();
-  const auto reference = make_reference_backend();
-  on_every_target([&] {
-    for (const double scale : {1e-6, 1e-3, 0.02}) {
-      for (const KernelLaw& kernel : all_kernels(scale)) {
-        const Plan plan =
-            test::make_plan({.n = 90, .d = 4, .heads = 3, .k = 3, .queries = 6}, kernel);
-        const Moments fast = one_replicate(*cpu, plan, 1);
-        const Moments exact = one_replicate(*reference, plan, 1);
-        for (const double value : fast.mean) EXPECT_TRUE(std::isfinite(value));
-        EXPECT_EQ(fast.windows, exact.windows) << "scale " << scale << " law " << kernel.index();
-      }
-    }
-  });
-}
-
-TEST(Cpu, FarAndHeavyTailedPointsGiveNoNaN) {
-  const auto backend = make_cpu_backend();
-  on_every_target([&] {
-    for (const double scale : {1e-6, 1.0, 1e6}) {
-      for (const KernelLaw& kernel : all_kernels(scale)) {
-        Plan plan = test::make_plan({.n = 200}, kernel);
-        plan.design = StudentDesign{.dim = 6, .df = 0.02}.sampler(plan.table);
-        for (double& x : plan.query_points) x *= 1e6;
-        for (const double value : one_replicate(*backend, plan, 0).mean) {
-          ASSERT_TRUE(std::isfinite(value)) << "scale " << scale << " law " << kernel.index();
-        }
-      }
-    }
-  });
 }
 
 TEST(Cpu, MemoryDoesNotGrowWithTheTrainingSet) {

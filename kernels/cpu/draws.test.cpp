@@ -25,41 +25,6 @@ namespace {
 
 using test::on_every_target;
 
-TEST(CpuDraws, DrawsTheBitsOfTheReferenceForEveryDesign) {
-  const MixtureDesign mixture{.weights = {0.3, 0.7}, .means = {{0, 1, 2}, {3, 4, 5}}};
-  const FileDesign file{.rows = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}}};
-  const std::vector<DesignLaw> laws = {NormalDesign{.dim = 5},
-                                       NormalDesign{.dim = 5, .ar1 = 0.6},
-                                       mixture,
-                                       UniformDesign{.dim = 5},
-                                       StudentDesign{.dim = 5, .df = 2.5},
-                                       SphereDesign{.dim = 5},
-                                       file};
-  on_every_target([&] {
-    for (const DesignLaw& law : laws) {
-      Plan plan;
-      plan.n = 77;
-      plan.seed = (1ull << 52) + 3;
-      std::visit(
-          [&](const auto& design) {
-            SCOPED_TRACE(design.name);
-            plan.d = design.dimension();
-            plan.design = design.sampler(plan.table);
-          },
-          law);
-      plan.projections.assign(static_cast<std::size_t>(plan.d), 0.0);
-      const std::vector<double> reference = draw_training_set(plan, 41).x;
-
-      const std::vector<float> drawn = draw_design_cpu(plan, 41);
-
-      ASSERT_EQ(drawn.size(), reference.size());
-      for (std::size_t i = 0; i < drawn.size(); ++i) {
-        ASSERT_EQ(static_cast<double>(drawn[i]), reference[i]) << law.index() << " at " << i;
-      }
-    }
-  });
-}
-
 TEST(CpuDraws, DrawsTheBitsOfTheScalarFunctionsFarOutToo) {
   constexpr std::uint64_t quads = 3;
   // Tiles whose counters end just below, cross, and begin just above a multiple of 2^32.

@@ -1,122 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stages of a mechanism on the CPU against the reference, alone and in pairs.
+// Stages of a mechanism on the CPU. All of them, alone and in pairs: stage_agreement.test.cpp.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
-#include <gtest/gtest.h>
-
-#include "kernels/cpu/backend.h"
-#include "kernels/cpu/draws.h"
 #include "kernels/cpu/tiling.h"
 #include "kernels/reference/backend.h"
-#include "kernels/testing/agreement.h"
-#include "kernels/testing/every_target.h"
+#include "kernels/testing/agreement_fixture.h"
 #include "kernels/testing/mechanisms.h"
-#include "kernels/testing/test_plans.h"
 
 namespace headlab {
 namespace {
 
-/// Expects the statistics and window counts of the reference for one replicate.
-void expect_reference(const Plan& plan, const std::string& what) {
-  const auto backend = make_cpu_backend();
-  const Moments node = test::one_replicate(*backend, plan, 2);
-  EXPECT_TRUE(test::close_to_reference(plan, 2, node.mean, {.constant = 40, .of_exponent = 8}))
-      << what;
-  WindowCounts windows;
-  reference_statistics(plan, draw_training_set(plan, 2), windows);
-  EXPECT_EQ(node.windows, windows) << what;
-}
-
-std::string name_of(const KernelLaw& kernel) {
-  return std::visit([](const auto& law) { return std::string(law.name); }, kernel);
-}
-
-TEST(CpuMechanism, EveryStageIsEquivalentToReference) {
-  for (const test::NamedStage& stage : test::all_stages()) {
-    for (const KernelLaw& kernel : test::all_kernels(0.6)) {
-      if (!test::has_stage(kernel, stage)) continue;
-      for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
-        for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
-          for (const std::uint64_t n : {61, 200}) {
-            Plan plan = test::make_plan({.n = n}, kernel, estimator, mode);
-            stage.set(plan);
-            expect_reference(plan, stage.name + ", " + name_of(kernel));
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST(CpuMechanism, EveryPairOfStagesIsEquivalentToReference) {
-  const std::vector<test::NamedStage> stages = test::all_stages();
-  for (const test::NamedStage& first : stages) {
-    for (const test::NamedStage& second : stages) {
-      if (!test::go_together(first, second)) continue;
-      for (const KernelLaw& kernel : test::all_kernels(0.6)) {
-        if (!test::has_stage(kernel, first) || !test::has_stage(kernel, second)) continue;
-        Plan plan = test::make_plan({.n = 97}, kernel);
-        first.set(plan);
-        second.set(plan);
-        expect_reference(plan, first.name + " and " + second.name + ", " + name_of(kernel));
-      }
-    }
-  }
-}
-
-TEST(CpuMechanism, ManyHeadsNoiseThatVariesAndLongSetsAreEquivalentToReference) {
-  for (const test::NamedStage& stage : test::all_stages()) {
-    Plan many = test::make_plan({.n = 150, .d = 6, .heads = 30, .k = 1, .queries = 2},
-                                GaussianKernel{.bandwidth = 0.7}, Estimator::conditional,
-                                MomentMode::aggregate);
-    stage.set(many);
-    expect_reference(many, stage.name + ", many heads");
-    Plan varying = test::make_plan({.n = 150}, SoftmaxKernel{.temperature = 0.6});
-    varying.noise =
-        HeteroscedasticNoise{.sd = 0.3, .slope = 0.7, .direction = {0.5, 0, 0.2, 0, 0, 0}}.sampler(
-            varying.table, 6);
-    stage.set(varying);
-    expect_reference(varying, stage.name + ", noise that varies");
-    Plan longer = test::make_plan({.n = 9001}, GaussianKernel{.bandwidth = 0.5});
-    stage.set(longer);
-    expect_reference(longer, stage.name + ", long");
-    Plan far = test::make_plan({.n = 90}, GaussianKernel{.bandwidth = 0.05});
-    stage.set(far);
-    expect_reference(far, stage.name + ", narrow windows");
-  }
-}
-
-TEST(CpuMechanism, RulesOfKeepWithUnionAreEquivalentToReference) {
-  for (const Keep& rule :
-       {Keep{.rule = Keep::Rule::ratio, .ratio = 0.5}, Keep{.rule = Keep::Rule::block, .block = 5},
-        Keep{.rule = Keep::Rule::block, .block = 4, .pooled = true}}) {
-    for (const double bandwidth : {0.6, 0.05}) {
-      for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
-        Plan plan = test::make_plan({.n = 130}, GaussianKernel{.bandwidth = bandwidth}, estimator);
-        plan.mechanism.keep = rule;
-        plan.mechanism.keep.top = {1, 2, 1};
-        const Moments alone = test::one_replicate(*make_cpu_backend(), plan, 2);
-        plan.mechanism.keep.shared = true;
-        for (const std::uint64_t window : {130, 90}) {
-          plan.mechanism.seen.clear();
-          for (std::uint64_t h = 0; h < 3; ++h) {
-            plan.mechanism.seen.push_back(seen_tokens(130, window - 20 * h, 3 * h, 2));
-          }
-          expect_reference(plan, "union of rule " + std::to_string(static_cast<int>(rule.rule)));
-        }
-        plan.mechanism.seen.clear();
-        EXPECT_NE(test::one_replicate(*make_cpu_backend(), plan, 2).mean, alone.mean);
-      }
-    }
-  }
-}
+using CpuMechanism = test::Agreement;
 
 /// Makes the first `count` heads of a plan exactly alike: of these the backend computes one.
 void make_alike(Plan& plan, std::size_t count) {
@@ -130,7 +30,7 @@ void make_alike(Plan& plan, std::size_t count) {
 }
 
 /// Every stage, and every rule with union, on sets of heads of which some are alike.
-TEST(CpuMechanism, HeadsThatAreAlikeAreEquivalentToReference) {
+TEST_F(CpuMechanism, HeadsThatAreAlikeAreEquivalentToReference) {
   std::vector<test::NamedStage> stages = test::all_stages();
   stages.push_back({"none", [](Plan&) {}});
   for (const test::NamedStage& stage : test::all_stages()) {
@@ -158,8 +58,8 @@ TEST(CpuMechanism, HeadsThatAreAlikeAreEquivalentToReference) {
               Plan plan = test::make_plan({.n = 64, .queries = 3}, kernel, estimator, mode);
               stage.set(plan);
               make_alike(plan, alike);
-              expect_reference(
-                  plan, std::to_string(alike) + " alike, " + stage.name + ", " + name_of(kernel));
+              SCOPED_TRACE(std::to_string(alike) + " alike, " + stage.name);
+              expect_agreement(plan);
             }
           }
         }
@@ -200,7 +100,7 @@ std::vector<double> alignment_of_responses(const Plan& plan, std::uint64_t repli
   return alignments;
 }
 
-TEST(CpuMechanism, TheAlignmentIsThatOfWeightsOnResponses) {
+TEST_F(CpuMechanism, TheAlignmentIsThatOfWeightsOnResponses) {
   const auto reference = make_reference_backend();
   const auto cpu = make_cpu_backend();
   for (const std::uint64_t n : {25, 26, 29, 301}) {
@@ -235,16 +135,15 @@ TEST(CpuMechanism, TheAlignmentIsThatOfWeightsOnResponses) {
   }
 }
 
-TEST(CpuMechanism, ALargeTopIsFoundByItsDigits) {
+TEST_F(CpuMechanism, ALargeTopIsFoundByItsDigits) {
   for (const KernelLaw& kernel :
        {KernelLaw(GaussianKernel{.bandwidth = 3}), KernelLaw(SoftmaxKernel{.temperature = 4})}) {
     Plan plan = test::make_plan({.n = 9001, .queries = 2}, kernel);
     plan.mechanism.keep = {.rule = Keep::Rule::top, .top = {max_listed, max_listed + 1, 8999}};
-    expect_reference(plan, "digits");
+    const Moments node = expect_agreement(plan);
     // The control: one more or less would be seen.
-    const Moments node = test::one_replicate(*make_cpu_backend(), plan, 2);
     plan.mechanism.keep.top[2] = 8000;
-    EXPECT_FALSE(test::close_to_reference(plan, 2, node.mean, {.constant = 40, .of_exponent = 8}));
+    EXPECT_TRUE(is_far(plan, 2, node.mean));
   }
   // Equal numbers are all kept: half of the points coincide.
   Plan ties = test::make_plan({.n = 10000, .d = 1, .heads = 1, .k = 1, .queries = 1},
@@ -252,13 +151,13 @@ TEST(CpuMechanism, ALargeTopIsFoundByItsDigits) {
   ties.design = FileDesign{.rows = {{0.5}, {-0.25}}}.sampler(ties.table);
   for (const std::uint64_t top : {3, 4900}) {
     ties.mechanism.keep = {.rule = Keep::Rule::top, .top = {top}};
-    expect_reference(ties, "ties");
+    expect_agreement(ties);
     ties.mechanism.keep = {.rule = Keep::Rule::block, .top = {top}, .block = 2};
-    expect_reference(ties, "ties of blocks");
+    expect_agreement(ties);
   }
 }
 
-TEST(CpuMechanism, MemoryOfKeepDoesNotGrowWithTheTrainingSet) {
+TEST_F(CpuMechanism, MemoryOfKeepDoesNotGrowWithTheTrainingSet) {
   const auto bytes = [](const Keep& keep, std::uint64_t n) {
     Plan plan = test::make_plan({.n = n, .heads = 2}, GaussianKernel{});
     plan.mechanism.keep = keep;
@@ -273,7 +172,7 @@ TEST(CpuMechanism, MemoryOfKeepDoesNotGrowWithTheTrainingSet) {
   }
 }
 
-TEST(CpuMechanism, AWindowOfAHugeTrainingSetIsDrawnAlone) {
+TEST_F(CpuMechanism, AWindowOfAHugeTrainingSetIsDrawnAlone) {
   // Every slab visited would take minutes.
   Plan plan = test::make_plan({.n = std::uint64_t{1} << 39, .queries = 2},
                               GaussianKernel{.bandwidth = 0.6});
@@ -289,39 +188,7 @@ TEST(CpuMechanism, AWindowOfAHugeTrainingSetIsDrawnAlone) {
   EXPECT_NE(far.mean[plan.layout().noise_offset()], 0.25);
 }
 
-TEST(CpuMechanism, TheComparisonSeesEveryStage) {
-  const auto backend = make_cpu_backend();
-  for (const test::NamedStage& stage : test::all_stages()) {
-    const Plan plain = test::make_plan({.n = 97}, GaussianKernel{.bandwidth = 0.6});
-    Plan plan = plain;
-    stage.set(plan);
-    const Moments node = test::one_replicate(*backend, plain, 2);
-    EXPECT_FALSE(test::close_to_reference(plan, 2, node.mean, {.constant = 40, .of_exponent = 8}))
-        << stage.name;
-  }
-}
-
-TEST(CpuMechanism, ASequenceHasTheBitsOfTheReference) {
-  for (const std::uint64_t n : {7, 32, 33, 200}) {
-    Plan plan = test::make_plan({.n = n}, GaussianKernel{.bandwidth = 0.6});
-    const std::vector<double> independent = draw_training_set(plan, 4).x;
-    plan.ar1 = Ar1(0.8);
-    const std::vector<double> expected = draw_training_set(plan, 4).x;
-    const std::vector<float> drawn = draw_design_cpu(plan, 4);
-    EXPECT_TRUE(std::ranges::equal(drawn, expected)) << n;
-    EXPECT_NE(expected, independent);
-    expect_reference(plan, "ar1");
-    // In parts, which begin anywhere.
-    for (const test::NamedStage& stage : test::all_stages()) {
-      if (n < 200) continue;
-      Plan staged = plan;
-      stage.set(staged);
-      expect_reference(staged, "ar1 and " + stage.name);
-    }
-  }
-}
-
-TEST(CpuMechanism, ConditionsHaveTheBitsTogetherThatTheyHaveAlone) {
+TEST_F(CpuMechanism, ConditionsHaveTheBitsTogetherThatTheyHaveAlone) {
   const auto backend = make_cpu_backend();
   for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
     for (const KernelLaw& kernel : {KernelLaw(GaussianKernel{.bandwidth = 0.6}),

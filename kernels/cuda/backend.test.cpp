@@ -1,68 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Agreement of the CUDA backend, executed on the host, with the reference.
+// What the CUDA backend chooses for a plan, and its agreement with the reference where that depends
+// on the choice, on a GPU and on the host. For every backend: agreement.test.cpp.
 #include "kernels/cuda/backend.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <string>
-#include <utility>
+#include <cstdint>
 #include <vector>
 
-#include <gtest/gtest.h>
+#include "kernels/testing/agreement_fixture.h"
+#include "kernels/testing/mechanisms.h"
 
-#include "kernels/cuda/launch_plan.h"
-#include "kernels/cuda/runtime.h"
-#include "kernels/cuda/worker.h"
-#include "kernels/reference/backend.h"
-#include "kernels/reference/training_set.h"
-#include "kernels/testing/cuda_agreement.h"
-#include "kernels/testing/emulated_backend.h"
-#include "kernels/testing/test_plans.h"
-
-namespace headlab::emulated_cuda {
+namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
-using test::all_kernels;
-using test::one_replicate;
-
-TEST_F(Cuda, DrawsTheBitsOfTheReferenceForEveryDesign) {
-  const MixtureDesign mixture{.weights = {0.3, 0.7}, .means = {{0, 1, 2}, {3, 4, 5}}};
-  const FileDesign file{.rows = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}}};
-  const std::vector<DesignLaw> laws = {NormalDesign{.dim = 5},
-                                       NormalDesign{.dim = 5, .ar1 = 0.6},
-                                       mixture,
-                                       UniformDesign{.dim = 5},
-                                       StudentDesign{.dim = 5, .df = 2.5},
-                                       SphereDesign{.dim = 5},
-                                       file};
-  for (const DesignLaw& law : laws) {
-    Plan plan;
-    plan.n = 77;
-    plan.seed = (1ull << 52) + 3;
-    std::visit(
-        [&](const auto& design) {
-          plan.d = design.dimension();
-          plan.design = design.sampler(plan.table);
-        },
-        law);
-    plan.kernel = GaussianKernel{};
-    plan.projections.assign(static_cast<std::size_t>(plan.d), 0.0);
-    plan.query_points.assign(static_cast<std::size_t>(plan.d), 0.0);
-    plan.head_weights = {1};
-    plan.truth = {0};
-    const std::vector<double> reference = draw_training_set(plan, 41).x;
-    Options options;
-    options.batch_replicates = 1;
-
-    const std::vector<float> drawn = draw_design(plan, 41, options);
-
-    ASSERT_EQ(drawn.size(), reference.size());
-    for (std::size_t i = 0; i < drawn.size(); ++i) {
-      ASSERT_EQ(static_cast<double>(drawn[i]), reference[i]) << law.index() << " at " << i;
-    }
-  }
-}
+using CudaAgreement = test::Agreement;
 
 TEST_F(Cuda, ChoosesEveryMicrokernelSomewhere) {
   auto microkernel = [](int k, int queries, const KernelLaw& kernel) {
@@ -100,162 +52,60 @@ TEST_F(Cuda, ChoosesEveryMicrokernelSomewhere) {
       << "products would lose the digits of so small a bandwidth";
 }
 
-TEST_F(Cuda, StatisticsAreEquivalentToReference) {
-  const std::vector<test::Shape> shapes = {
-      {.n = 1, .d = 2, .heads = 1, .k = 1, .queries = 1},
-      {.n = 31, .d = 3, .heads = 3, .k = 1, .queries = 7},
-      {.n = 33, .d = 8, .heads = 1, .k = 5, .queries = 7},
-      {.n = 33, .d = 8, .heads = 4, .k = 4, .queries = 3},
-      {.n = 1000, .d = 6, .heads = 3, .k = 2, .queries = 7},
-      {.n = 150, .d = 16, .heads = 8, .k = 8, .queries = 7},
-      {.n = 100, .d = 16, .heads = 3, .k = 16, .queries = 7},
-      {.n = 65, .d = 40, .heads = 17, .k = 33, .queries = 7},
-      {.n = 100, .d = 30, .heads = 17, .k = 30, .queries = 1},
-      {.n = 64, .d = 80, .heads = 2, .k = 70, .queries = 3},
-  };
-  for (const test::Shape& shape : shapes) {
-    for (const KernelLaw& kernel : all_kernels(shape.k > 10 ? 4.0 : 0.7)) {
-      // Laws without an edge have weight everywhere here: no query takes the fallback.
-      const bool smooth = std::holds_alternative<GaussianKernel>(kernel) ||
-                          std::holds_alternative<LaplaceKernel>(kernel) ||
-                          std::holds_alternative<SoftmaxKernel>(kernel);
-      for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
-        for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
-          // The plain estimator takes the same kernels in both modes: one law is enough.
-          if (estimator == Estimator::plain && mode == MomentMode::aggregate &&
-              !std::holds_alternative<GaussianKernel>(kernel)) {
-            continue;
-          }
-          const Plan plan = test::make_plan(shape, kernel, estimator, mode);
-          std::atomic<std::uint64_t> fallback = 0;
-          Options options = small_options();
-          options.fallback_queries = &fallback;
-          const auto backend = make_cuda_backend(options);
-          EXPECT_TRUE(
-              close_to_reference(plan, 2, one_replicate(*backend, plan, 2).mean, {}, fallback))
-              << "n " << shape.n << " H " << shape.heads << " k " << shape.k << " Q "
-              << shape.queries << " kernel " << kernel.index() << " estimator "
-              << static_cast<int>(estimator) << " moments " << static_cast<int>(mode);
-          if (smooth) {
-            EXPECT_EQ(fallback, 0u) << "kernel " << kernel.index() << " k " << shape.k;
-          }
-        }
-      }
-    }
+TEST_F(Cuda, ChoosesWhatTheAgreementSuiteIsMadeFor) {
+  // Queries far from one another.
+  const MixtureDesign apart{.weights = {0.5, 0.5},
+                            .means = {std::vector<double>(18), std::vector<double>(18, 60.0)}};
+  for (const auto& [k, form] : {std::pair(3, Microkernel::distances4),
+                                {8, Microkernel::distances8},
+                                {16, Microkernel::any}}) {
+    Plan plan = test::make_plan({.n = 300, .d = 18, .k = k, .queries = 6},
+                                GaussianKernel{.bandwidth = k > 8 ? 2.5 : 1});
+    plan.design = apart.sampler(plan.table);
+    for (std::size_t i = 0; i < 3 * 18; ++i) plan.query_points[i] += 60;
+    EXPECT_EQ(plan_launch(plan).microkernel, form);
   }
+  const auto launch = [](const test::Shape& shape, Estimator estimator, MomentMode mode,
+                         const LaunchLimits& limits = {}) {
+    return plan_launch(test::make_plan(shape, GaussianKernel{.bandwidth = 1.5}, estimator, mode),
+                       limits);
+  };
+  using enum Estimator;
+  using enum MomentMode;
+  // Pairs of heads that fit a thread block, and more.
+  EXPECT_FALSE(launch({.n = 20, .d = 4, .heads = 90, .k = 1}, conditional, pairwise).fallback_only);
+  EXPECT_TRUE(launch({.n = 5, .d = 3, .heads = 184, .k = 1}, conditional, pairwise).fallback_only);
+  EXPECT_FALSE(
+      launch({.n = 5, .d = 3, .heads = 184, .k = 1}, conditional, aggregate).fallback_only);
+  // Squares that are bounded.
+  EXPECT_TRUE(launch({.n = 1100, .d = 4, .k = 1}, plain, pairwise).bounds_squares);
+  EXPECT_FALSE(launch({.n = 90, .d = 4, .k = 3}, conditional, pairwise).bounds_squares);
+  EXPECT_TRUE(launch({}, conditional, pairwise, {.shared_bytes = 0}).fallback_only);
 }
 
-TEST_F(Cuda, KeysBeyondTheRangeOfFloat16AreEquivalentToReference) {
+TEST_F(CudaAgreement, KeysBeyondTheRangeOfFloat16AreEquivalentToReference) {
   // Some points of a Cauchy design lie beyond 65504 units of the kernel. They have no weight,
   // except with softmax, which takes the fallback.
   for (const int k : {8, 16, 64}) {
     for (const KernelLaw& kernel :
          {KernelLaw(GaussianKernel{.bandwidth = 2}), KernelLaw(LaplaceKernel{.bandwidth = 2}),
           KernelLaw(SoftmaxKernel{.temperature = 40})}) {
-      for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
+      for (const Estimator estimator : test::estimators) {
         Plan plan = test::make_plan({.n = 150, .d = 70, .heads = 2, .k = k, .queries = 5}, kernel,
                                     estimator);
         plan.design = StudentDesign{.dim = 70, .df = 0.3}.sampler(plan.table);
         for (double& x : plan.query_points) x *= 0.1;
         ASSERT_TRUE(plan_launch(plan).on_tensor_cores()) << k;
-        const bool distances = norm_coefficient_of(kernel) != 0.0;
-        std::atomic<std::uint64_t> fallback = 0;
-        Options options = small_options();
-        options.fallback_queries = &fallback;
-        const auto statistics = one_replicate(*make_cuda_backend(options), plan, 1).mean;
-        EXPECT_TRUE(close_to_reference(plan, 1, statistics)) << k << ' ' << kernel.index();
-        if (!distances) {
-          EXPECT_EQ(fallback, 5u) << k;
+        expect_statistics(plan, 1);
+        if (norm_coefficient_of(kernel) == 0.0) {
+          EXPECT_EQ(repaired(), 5u) << k;
         }
       }
     }
   }
 }
 
-TEST_F(Cuda, ManyHeadsQueriesAndKeysAreEquivalentToReference) {
-  // Several tiles of pairs, groups of heads and of queries, panels of keys; the last shape has more
-  // pairs than fit a thread block, and takes the fallback.
-  const std::vector<test::Shape> shapes = {
-      {.n = 70, .d = 6, .heads = 33, .k = 1, .queries = 5},
-      {.n = 100, .d = 20, .heads = 20, .k = 8, .queries = 9},
-      {.n = 20, .d = 4, .heads = 90, .k = 1, .queries = 2},
-      {.n = 300, .d = 4, .heads = 2, .k = 2, .queries = 150},
-      {.n = 9000, .d = 2, .heads = 1, .k = 1, .queries = 1},
-      {.n = 9000, .d = 2, .heads = 2, .k = 1, .queries = 3},
-      {.n = 5, .d = 3, .heads = 184, .k = 1, .queries = 1},
-  };
-  for (const test::Shape& shape : shapes) {
-    for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
-      const Plan plan =
-          test::make_plan(shape, GaussianKernel{.bandwidth = 1.5}, Estimator::conditional, mode);
-      const bool many_pairs = shape.heads == 184 && mode == MomentMode::pairwise;
-      EXPECT_EQ(plan_launch(plan).fallback_only, many_pairs);
-      EXPECT_TRUE(close_to_reference(
-          plan, 0, one_replicate(*make_cuda_backend(small_options()), plan, 0).mean))
-          << "n " << shape.n << " H " << shape.heads << " k " << shape.k << " Q " << shape.queries
-          << " moments " << static_cast<int>(mode);
-    }
-  }
-}
-
-TEST_F(Cuda, ComponentsAreWithinAHundredthOfTheirStandardErrors) {
-  constexpr std::uint64_t replicates = 64;
-  for (const int k : {2, 4, 16}) {
-    Plan plan = test::make_plan({.n = 200, .d = 20, .heads = 3, .k = k, .queries = 4},
-                                GaussianKernel{.bandwidth = k > 4 ? 2.5 : 0.8});
-    const MomentLayout layout = plan.layout();
-    const Block block = {.first = 0, .count = replicates};
-    auto all = [&](const Backend& backend) {
-      std::vector<Moments> leaves(block.nodes());
-      backend.worker(plan)->run(block, leaves);
-      return merge_siblings(layout, leaves);
-    };
-    const Moments exact = all(*make_reference_backend());
-    /// Largest error of a head's mean in standard errors, and of a variance in its own.
-    auto worst = [&](const Moments& moments) {
-      double largest = 0;
-      for (std::size_t q = 0; q < static_cast<std::size_t>(layout.queries); ++q) {
-        for (std::size_t h = 0; h < static_cast<std::size_t>(layout.heads); ++h) {
-          const std::size_t pair = q * layout.pairs() + layout.pair(h, h);
-          const double variance = exact.comoment[pair] / (replicates - 1);
-          const std::size_t at = q * layout.per_query() + h;
-          const double of_mean = std::abs(moments.mean[at] - exact.mean[at]) /
-                                 std::sqrt(variance / static_cast<double>(replicates));
-          const double of_variance = std::abs(moments.comoment[pair] - exact.comoment[pair]) /
-                                     (exact.comoment[pair] * std::sqrt(2.0 / replicates));
-          largest = std::max({largest, of_mean, of_variance});
-          if (!(of_mean >= 0) || !(of_variance >= 0)) return HUGE_VAL;
-        }
-      }
-      return largest;
-    };
-    EXPECT_LE(worst(all(*make_cuda_backend(small_options()))), 0.01) << k;
-
-    std::get<GaussianKernel>(plan.kernel).bandwidth *= 1.01;
-    EXPECT_GT(worst(all(*make_cuda_backend(small_options()))), 0.01) << "one percent is seen";
-  }
-}
-
-TEST_F(Cuda, TheFallbackIsEquivalentToReference) {
-  // No shared memory for a tile: every query takes the fallback.
-  Options options = small_options();
-  options.limits.shared_bytes = 0;
-  std::atomic<std::uint64_t> fallback = 0;
-  options.fallback_queries = &fallback;
-  for (const KernelLaw& kernel : all_kernels(0.7)) {
-    for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
-      const Plan plan =
-          test::make_plan({.n = 200, .heads = 3}, kernel, Estimator::conditional, mode);
-      ASSERT_TRUE(plan_launch(plan, options.limits).fallback_only);
-      EXPECT_TRUE(close_to_reference(
-          plan, 1, one_replicate(*make_cuda_backend(options), plan, 1).mean, options.limits))
-          << kernel.index();
-    }
-  }
-  EXPECT_GT(fallback, 0u);
-}
-
-TEST_F(Cuda, TheFallbackTakesSumsThatUnderflowCouldChange) {
+TEST_F(CudaAgreement, TheFallbackTakesSumsThatUnderflowCouldChange) {
   // Sums of kernel values are safe from 2^-40 on, and where squares are needed from n 2^-60 =
   // 1.125 2^-40 on.
   struct Case {
@@ -272,148 +122,97 @@ TEST_F(Cuda, TheFallbackTakesSumsThatUnderflowCouldChange) {
                                 GaussianKernel{.bandwidth = 1e5}, c.estimator);
     plan.query_points = {1e5 * std::sqrt(2 * std::log(static_cast<double>(plan.n) / c.sum))};
     plan.noise = NormalNoise{.sd = 1}.sampler(plan.table, 1);
-    std::atomic<std::uint64_t> fallback = 0;
-    Options options = small_options();
-    options.fallback_queries = &fallback;
-    const Moments found = one_replicate(*make_cuda_backend(options), plan, 2);
-    EXPECT_EQ(fallback, c.fallback) << "sum " << c.sum;
+    const Moments found = compute(plan, 2);
+    EXPECT_EQ(repaired(), c.fallback) << "sum " << c.sum;
     // sum w^2 / (sum w)^2 = (1 + cv^2) / n, where w varies as exp(9.1 X 1e-5).
     if (c.estimator == Estimator::plain) continue;
     EXPECT_NEAR(static_cast<double>(plan.n) * found.mean.at(1), 1.0, 1e-3);
   }
 }
 
-TEST_F(Cuda, QueriesWithProjectionsOfTheirOwnAreEquivalentToReference) {
-  Options fallback_only = small_options();
-  fallback_only.limits.shared_bytes = 0;
-  for (const int k : {2, 8, 16}) {
-    const test::Shape shape = {.n = 300, .d = 20, .heads = 3, .k = k, .queries = 4};
-    Plan plan = test::make_plan(shape, SoftmaxKernel{.temperature = k > 10 ? 4 : 0.7});
-    const Plan shared = plan;
-    const auto half = 3 * 20 * k;
-    plan.query_projections =
-        test::make_plan({.d = 20, .heads = 6, .k = k}, plan.kernel).projections;
-    plan.query_projections.erase(plan.query_projections.begin(),
-                                 plan.query_projections.begin() + half);
-    for (const Options& options : {small_options(), fallback_only}) {
-      ASSERT_EQ(plan_launch(plan, options.limits).fallback_only, options.limits.shared_bytes == 0);
-      const auto statistics = one_replicate(*make_cuda_backend(options), plan, 2).mean;
-      EXPECT_TRUE(close_to_reference(plan, 2, statistics, options.limits)) << k;
-      // Negative control: the keys' projections for the queries too.
-      EXPECT_TRUE(far_from_reference(shared, 2, statistics)) << k;
-    }
-  }
-}
-
-TEST_F(Cuda, TheComparisonSeesABandwidthOffByOnePercent) {
-  Plan plan = test::make_plan({.n = 1000}, GaussianKernel{.bandwidth = 0.7});
-  const auto statistics = one_replicate(*make_cuda_backend(small_options()), plan, 2).mean;
-
-  plan.kernel = GaussianKernel{.bandwidth = 0.707};
-
-  EXPECT_TRUE(far_from_reference(plan, 2, statistics));
-  EXPECT_TRUE(far_from_reference(plan, 2, std::vector<double>(statistics.size(), std::nan(""))));
-}
-
-TEST_F(Cuda, NoiseThatVariesIsEquivalentToReference) {
-  for (const int heads : {3, 17}) {
-    for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
-      for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
-        Plan plan = test::make_plan({.n = 300, .heads = heads}, GaussianKernel{.bandwidth = 0.7},
-                                    estimator, mode);
-        plan.noise =
-            HeteroscedasticNoise{.sd = 0.4, .slope = 1.5, .direction = {1, -1, 0, 0.5, 0, 0}}
-                .sampler(plan.table, plan.d);
-        EXPECT_TRUE(close_to_reference(
-            plan, 0, one_replicate(*make_cuda_backend(small_options()), plan, 0).mean))
-            << heads;
+/// Few and small cases, for sanitizers.
+TEST_F(CudaAgreement, EveryKernelOnAFewPointsIsEquivalentToReference) {
+  options_.batch_replicates = 8;
+  std::size_t turn = 0;
+  for (const int k : {2, 4, 8, 16, 32, 64, 70}) {
+    const auto kernels = test::all_kernels(k > 10 ? 4.0 : 0.7);
+    for (const Estimator estimator : test::estimators) {
+      for (const MomentMode mode : test::modes) {
+        const int heads = mode == MomentMode::aggregate ? 17 : 3;
+        options_.limits.stores_keys = heads == 17;
+        Plan plan = test::make_plan({.n = 100, .d = k + 3, .heads = heads, .k = k, .queries = 7},
+                                    kernels[turn++ % kernels.size()], estimator, mode);
+        const std::vector<double> direction(static_cast<std::size_t>(plan.d), 0.2);
+        plan.noise = HeteroscedasticNoise{.sd = 0.4, .slope = 1.5, .direction = direction}.sampler(
+            plan.table, plan.d);
+        expect_statistics(plan);
       }
     }
   }
+  options_.limits.stores_keys = false;
+  // So narrow that every query takes the fallback.
+  expect_statistics(test::make_plan({.n = 100}, GaussianKernel{.bandwidth = 1e-3}));
 }
 
-TEST_F(Cuda, NoiseHasTheSameDigitsInAnyUnit) {
-  for (const auto& [heads, mode] :
-       {std::pair(3, MomentMode::pairwise), std::pair(3, MomentMode::aggregate),
-        std::pair(17, MomentMode::aggregate)}) {
-    const auto noise_of = [&](double sd) {
-      Plan plan = test::make_plan({.n = 300, .heads = heads, .k = 1},
-                                  GaussianKernel{.bandwidth = 0.3}, Estimator::conditional, mode);
-      plan.noise =
-          HeteroscedasticNoise{.sd = sd, .slope = 0.7, .direction = {1, 0, 0, 0, 0, 0}}.sampler(
-              plan.table, plan.d);
-      return one_replicate(*make_cuda_backend(small_options()), plan, 2).mean;
-    };
-    const MomentLayout layout =
-        test::make_plan({.heads = heads}, GaussianKernel{}, Estimator::conditional, mode).layout();
-    const std::vector<double> ordinary = noise_of(1);
-    const std::vector<double> small = noise_of(0x1p-80);
-    const std::vector<double> large = noise_of(0x1p+80);
-    for (std::size_t i = 0; i < ordinary.size(); ++i) {
-      const std::size_t at = i % layout.per_query();
-      const bool is_noise = at >= layout.noise_offset() &&
-                            (!layout.has_alignment() || at < layout.alignment_offset());
-      EXPECT_EQ(small[i], is_noise ? ordinary[i] * 0x1p-160 : ordinary[i]) << at;
-      EXPECT_EQ(large[i], is_noise ? ordinary[i] * 0x1p+160 : ordinary[i]) << at;
-      EXPECT_TRUE(!is_noise || ordinary[i] > 0) << at;
-    }
+TEST_F(CudaAgreement, EveryStageOnAFewPointsIsEquivalentToReference) {
+  options_.batch_replicates = 8;
+  for (const test::NamedStage& stage : test::all_stages()) {
+    SCOPED_TRACE(stage.name);
+    Plan plan = test::make_plan({.n = 100, .queries = 3}, GaussianKernel{.bandwidth = 1.2});
+    plan.ar1 = Ar1(0.5);
+    stage.set(plan);
+    expect_agreement(plan);
   }
 }
 
-TEST_F(Cuda, OneDesignForAllReplicatesWhereItIsFixed) {
-  Plan plan = test::make_plan({.n = 50}, GaussianKernel{.bandwidth = 0.7});
-  plan.fixed_design_seed = 9;
-  const auto nodes = run(plan, {.first = 0, .count = 16}, small_options());
-  for (const Moments& node : nodes) {
-    for (const double comoment : node.comoment) EXPECT_EQ(comoment, 0.0);
-    EXPECT_TRUE(close_to_reference(plan, 3, node.mean));
-  }
-}
-
-TEST_F(Cuda, EmptyAndNarrowWindowsAreTreatedAndCountedAsInTheReference) {
-  const auto reference = make_reference_backend();
-  for (const double scale : {1e-6, 1e-3, 0.02}) {
-    for (const KernelLaw& kernel : all_kernels(scale)) {
-      for (const int queries : {2, 6}) {
-        for (const bool bounded : {false, true}) {
-          const Plan plan =
-              test::make_plan({.n = bounded ? 1100u : 90u,
-                               .d = 4,
-                               .heads = 3,
-                               .k = bounded ? 1 : 3,
-                               .queries = queries},
-                              kernel, bounded ? Estimator::plain : Estimator::conditional);
-          ASSERT_EQ(plan_launch(plan).bounds_squares, bounded);
-          const Moments fast = one_replicate(*make_cuda_backend(small_options()), plan, 1);
-          const Moments exact = one_replicate(*reference, plan, 1);
-          for (const double value : fast.mean) EXPECT_TRUE(std::isfinite(value));
-          EXPECT_EQ(fast.windows, exact.windows) << "scale " << scale << " law " << kernel.index();
-        }
-      }
-    }
-  }
-}
-
-TEST_F(Cuda, FarAndHeavyTailedPointsGiveNoNaN) {
-  for (const double scale : {1e-6, 1.0, 1e6}) {
-    for (const KernelLaw& kernel : all_kernels(scale)) {
-      for (const int k : {2, 9}) {
-        Plan plan = test::make_plan({.n = 100, .d = 12, .k = k}, kernel);
-        plan.design = StudentDesign{.dim = 12, .df = 0.02}.sampler(plan.table);
-        for (double& x : plan.query_points) x *= 1e6;
-        for (const double value :
-             one_replicate(*make_cuda_backend(small_options()), plan, 0).mean) {
-          ASSERT_TRUE(std::isfinite(value)) << "scale " << scale << " law " << kernel.index();
-        }
-      }
-    }
-  }
-}
-
+#if defined(HEADLAB_EMULATE_CUDA)
 TEST_F(Cuda, WithoutADeviceThereIsNoBackend) {
   control::set_devices(0);
   EXPECT_THROW(make_cuda_backend(), Unavailable);
 }
+#else
+TEST_F(CudaAgreement, EverySizeIsEquivalentToReference) {
+  std::size_t turn = 0;
+  for (const std::uint64_t n : {1u, 31u, 33u, 1000u}) {
+    for (const int queries : {1, 7}) {
+      for (const int heads : {1, 3, 17}) {
+        for (const int k : {1, 2, 5, 8, 16, 33, 64}) {
+          const auto kernels = test::all_kernels(k > 10 ? 4.0 : 0.7);
+          for (const Estimator estimator : test::estimators) {
+            for (const MomentMode mode : test::modes) {
+              expect_statistics(
+                  test::make_plan({.n = n, .d = k + 3, .heads = heads, .k = k, .queries = queries},
+                                  kernels[turn++ % kernels.size()], estimator, mode));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_F(CudaAgreement, TheShapesOfTheBenchmarksAreEquivalentToReference) {
+  for (const int k : {1, 2, 4, 8, 16, 32, 64}) {
+    for (const Estimator estimator : test::estimators) {
+      for (const MomentMode mode : test::modes) {
+        // The reference takes most of the time: one of the four at full size.
+        const bool full = k < 16 && estimator == Estimator::conditional;
+        // Of eight heads both modes take the same kernels: keys that are projected where they are
+        // weighed, and keys that are read.
+        options_.limits.stores_keys = mode == MomentMode::aggregate;
+        expect_statistics(
+            test::make_plan({.n = full && mode == MomentMode::pairwise ? 4096u : 500u,
+                             .d = std::max(32, k),
+                             .heads = 8,
+                             .k = k,
+                             .queries = 64},
+                            GaussianKernel{.bandwidth = 0.8 * std::sqrt(k)}, estimator, mode),
+            1);
+      }
+    }
+  }
+}
+#endif
 
 }  // namespace
-}  // namespace headlab::emulated_cuda
+}  // namespace headlab::HEADLAB_CUDA_NAMESPACE

@@ -10,33 +10,31 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/worker.h"
-#include "kernels/testing/gpu_fixture.h"
+#include "kernels/testing/device_fixture.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
-TEST_F(GpuBackend, BitsAreTheSameFromRunToRunAndForAnyBatch) {
+TEST_F(Cuda, BitsAreTheSameFromRunToRunAndForAnyBatch) {
   for (const int k : {2, 8, 16, 64}) {
-    for (const Estimator estimator : estimators) {
-      for (const MomentMode mode : modes) {
+    for (const Estimator estimator : test::estimators) {
+      for (const MomentMode mode : test::modes) {
         const Plan plan =
             test::make_plan({.n = 700, .d = 70, .heads = 5, .k = k, .queries = 9},
                             GaussianKernel{.bandwidth = 0.8 * std::sqrt(k)}, estimator, mode);
         const Block block = {.first = 16, .count = 45};
         const auto expected = run(plan, block);
-        EXPECT_TRUE(same_bits(run(plan, block), expected)) << text_of(plan);
+        EXPECT_TRUE(same_bits(run(plan, block), expected)) << test::text_of(plan);
         for (const std::int64_t batch : {1, 7}) {
-          Options options;
-          options.batch_replicates = batch;
-          EXPECT_TRUE(same_bits(run(plan, block, options), expected))
-              << "batch " << batch << ' ' << text_of(plan);
+          EXPECT_TRUE(same_bits(run(plan, block, in_batches(batch)), expected))
+              << "batch " << batch << ' ' << test::text_of(plan);
         }
       }
     }
   }
 }
 
-TEST_F(GpuBackend, WorkersSideBySideGiveTheBitsOfOne) {
+TEST_F(Cuda, WorkersSideBySideGiveTheBitsOfOne) {
   const Plan plan = test::make_plan({.n = 700, .d = 8, .heads = 5, .k = 4, .queries = 9},
                                     GaussianKernel{.bandwidth = 1.4});
   const Block block = {.first = 64, .count = 64};
@@ -55,7 +53,7 @@ TEST_F(GpuBackend, WorkersSideBySideGiveTheBitsOfOne) {
   for (const auto& result : results) EXPECT_TRUE(same_bits(result, expected));
 }
 
-TEST_F(GpuBackend, EveryDeviceGivesTheSameBits) {
+TEST_F(Cuda, EveryDeviceGivesTheSameBits) {
   if (devices_.size() < 2) GTEST_SKIP() << "one GPU here, two are needed";
   const Plan plan = test::make_plan({.n = 700, .d = 20, .heads = 5, .k = 16, .queries = 9},
                                     GaussianKernel{.bandwidth = 3});
@@ -70,15 +68,14 @@ TEST_F(GpuBackend, EveryDeviceGivesTheSameBits) {
   }
 }
 
-TEST_F(GpuBackend, OutOfMemoryShrinksTheBatchAndSaysSo) {
+TEST_F(Cuda, OutOfMemoryShrinksTheBatchAndSaysSo) {
   // 2^16 replicates of this size would need some 10^12 bytes.
   const Plan plan =
       test::make_plan({.n = 200000, .d = 16, .heads = 1, .k = 2, .queries = 1},
                       GaussianKernel{.bandwidth = 1}, Estimator::plain, MomentMode::pairwise);
   const Block block = {.first = 8, .count = 8};
   const auto expected = run(plan, block);
-  Options options;
-  options.batch_replicates = 1 << 16;
+  const Options options = in_batches(1 << 16);
   const auto backend = make_cuda_backend(options);
   std::vector<Moments> out(block.nodes());
   backend->worker(plan)->run(block, out);

@@ -13,13 +13,13 @@
 
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/timing.h"
+#include "kernels/testing/device_fixture.h"
 #include "kernels/testing/end_in_time.h"
-#include "kernels/testing/gpu_fixture.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
-TEST_F(GpuBackend, TimesOfTheStepsAreMeasured) {
+TEST_F(Cuda, TimesOfTheStepsAreMeasured) {
   const Plan plan = test::make_plan({.n = 4096, .d = 32, .heads = 8, .k = 4, .queries = 64},
                                     GaussianKernel{.bandwidth = 1.6});
   const KernelTimes times = time_kernels(plan, devices_[0].number, {}, 3);
@@ -31,7 +31,7 @@ TEST_F(GpuBackend, TimesOfTheStepsAreMeasured) {
   EXPECT_GT(highest_clock(devices_[0].number), 1e8);
 }
 
-TEST_F(GpuBackend, AFaultIsAnErrorThatNamesTheDevice) {
+TEST_F(Cuda, AFaultIsAnErrorThatNamesTheDevice) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   // In a process of its own: after a fault a process can use the device no more.
   auto fault = [] {

@@ -10,18 +10,15 @@
 
 #include "kernels/cpu/head_gradients.h"
 #include "kernels/cuda/backend.h"
-#include "kernels/cuda/emulator/control.h"
 #include "kernels/learning/fit.h"
 #include "kernels/learning/worker.h"
-#include "kernels/testing/cuda_agreement.h"
+#include "kernels/testing/device_fixture.h"
 #include "kernels/testing/learning_agreement.h"
-#include "kernels/testing/test_plans.h"
 
 namespace headlab::emulated_cuda {
 namespace {
 
 using test::answer;
-using test::close_to;
 using test::FitAnswer;
 using test::FitCase;
 using test::FitShape;
@@ -38,52 +35,13 @@ Options few_blocks() {
   return options;
 }
 
-class CudaGradients : public ::testing::Test {
- protected:
-  void SetUp() override { control::reset(); }
-  void TearDown() override {
-    set_thread_order(Order::ascending);
-    set_block_order(Order::ascending);
-    control::reset();
-    EXPECT_EQ(control::bytes_in_use(), 0u) << "device memory was not given back";
-  }
-};
-
-TEST_F(CudaGradients, AreEquivalentToReference) {
-  std::vector<FitShape> shapes = test::fit_shapes();
-  // Three tiles of coordinates of a point and of a head, of keys and of queries.
-  shapes.push_back({.n = 150, .d = 70, .heads = 1, .k = 66, .queries = 70});
-  for (FitShape shape : shapes) {
-    for (const KernelLaw& kernel : test::learnable_kernels(shape)) {
-      for (const bool separate : {false, true}) {
-        if (separate && norm_coefficient_of(kernel) != 0) continue;
-        shape.separate = separate;
-        const FitCase c = make_fit_case(shape, kernel);
-        const test::FitReference reference = test::reference_answer(c, test::cuda_fit_rounding());
-        for (const Options& options : {Options{}, few_blocks()}) {
-          FitAnswer given = answer(c, *gradients_of(kernel, options));
-          EXPECT_TRUE(close_to(reference, given))
-              << "n = " << shape.n << ", k = " << shape.k << ", separate = " << separate
-              << ", blocks = " << options.fit_blocks;
-
-          // Negative control: a gradient of the wrong sign, unless it is nothing but rounding: with
-          // two points, one of them left out, the other has weight 1.
-          if (shape.n == 2) continue;
-          for (double& number : given.gradient.keys) number *= -1;
-          EXPECT_FALSE(close_to(reference, given));
-        }
-      }
-    }
-  }
-}
+using CudaGradients = Cuda;
 
 TEST_F(CudaGradients, HaveTheSameBitsInAnyOrderOfThreadsAndBlocks) {
   for (const bool separate : {false, true}) {
     const FitShape shape = {
         .n = 700, .d = 40, .heads = 2, .k = 33, .queries = 40, .separate = separate};
     const FitCase c = make_fit_case(shape, SoftmaxKernel{.temperature = 4});
-    set_thread_order(Order::ascending);
-    set_block_order(Order::ascending);
     const FitAnswer first = answer(c, *gradients_of(c.kernel, few_blocks()));
     for (const Order threads : {Order::ascending, Order::descending}) {
       set_thread_order(threads);
@@ -107,14 +65,6 @@ TEST_F(CudaGradients, DoNotDependOnWhatWasAskedBefore) {
   EXPECT_EQ(second.f, alone.f);
   EXPECT_EQ(second.gradient.keys, alone.gradient.keys);
   EXPECT_TRUE(second.gradient.queries.empty());
-}
-
-TEST_F(CudaGradients, StandFarQueriesAndNarrowWindows) {
-  FitCase c = make_fit_case({.n = 100}, GaussianKernel{.bandwidth = 0.004});
-  c.queries[2 * 5] = 40;  // of the third query, which is not a point: exponents below -1e8
-  const FitAnswer given = answer(c, *gradients_of(c.kernel));
-  for (const double f : given.f) EXPECT_TRUE(std::isfinite(f));
-  for (const double g : given.gradient.keys) EXPECT_TRUE(std::isfinite(g));
 }
 
 TEST_F(CudaGradients, AFitGoesTheSameWayAsOnTheCpu) {
@@ -151,8 +101,8 @@ TEST_F(CudaGradients, ReplicatesThatLearnAreThoseOfTheHeadsFound) {
   learning.steps = 20;
   learning.batch = 8;
   learning.held_out = 0;
-  Options options;  // no more than one replicate, so that what is emulated is not wasted
-  options.batch_replicates = 1;
+  const Options options =
+      in_batches(1);  // no more than one replicate, so that what is emulated is not wasted
   const auto backend = make_cuda_backend(options);
   const Block block = {.first = 2, .count = 1, .node = 1};
   std::vector<Moments> learned(1), expected(1);

@@ -2,21 +2,17 @@
 // Keys that the kernels project where they weigh them, and keys that are read from memory, compared
 // with the reference. Their digits: split_products.test.cpp.
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include "kernels/cuda/launch_plan.h"
-#include "kernels/testing/cuda_agreement.h"
-#include "kernels/testing/emulated_backend.h"
-#include "kernels/testing/test_plans.h"
+#include "kernels/testing/agreement_fixture.h"
 
 namespace headlab::emulated_cuda {
 namespace {
 
+using ProjectedKeys = test::Agreement;
 using test::Shape;
 
 const GaussianKernel gaussian = {.bandwidth = 2.5};
@@ -25,7 +21,7 @@ bool projects(const Plan& plan, const LaunchLimits& limits = {}) {
   return plan_launch(plan, limits).projects;
 }
 
-TEST_F(Cuda, ProjectsKeysWhereItPays) {
+TEST_F(ProjectedKeys, ProjectsKeysWhereItPays) {
   const Shape shape = {.n = 100, .d = 32, .heads = 8, .k = 16, .queries = 64};
   for (const Estimator estimator : {Estimator::plain, Estimator::conditional}) {
     for (const int k : {5, 8, 16, 32}) {
@@ -59,7 +55,7 @@ TEST_F(Cuda, ProjectsKeysWhereItPays) {
   EXPECT_FALSE(projects(test::make_plan(many, gaussian))) << "kernel values in shared memory";
 }
 
-TEST_F(Cuda, ProjectedAndReadKeysOfManyTilesAreEquivalentToReference) {
+TEST_F(ProjectedKeys, ProjectedAndReadKeysOfManyTilesAreEquivalentToReference) {
   // Several panels of keys, groups of heads and of queries.
   const std::vector<Shape> shapes = {{.n = 1030, .d = 32, .heads = 5, .k = 6, .queries = 3},
                                      {.n = 70, .d = 32, .heads = 9, .k = 16, .queries = 20},
@@ -71,13 +67,9 @@ TEST_F(Cuda, ProjectedAndReadKeysOfManyTilesAreEquivalentToReference) {
       const Plan plan = test::make_plan(
           shape, GaussianKernel{.bandwidth = std::sqrt(static_cast<double>(shape.k))}, estimator);
       for (const bool reads : {false, true}) {
-        Options options = small_options();
-        options.limits.stores_keys = reads;
-        std::atomic<std::uint64_t> fallback = 0;
-        options.fallback_queries = &fallback;
-        EXPECT_TRUE(agrees(plan, 1, options)) << "k " << shape.k << " estimator "
-                                              << static_cast<int>(estimator) << " reads " << reads;
-        EXPECT_EQ(fallback, 0u) << "k " << shape.k;
+        options_.limits.stores_keys = reads;
+        expect_statistics(plan, 1);
+        EXPECT_EQ(repaired(), 0u) << "k " << shape.k;
       }
     }
   }
@@ -109,23 +101,20 @@ Plan with_wide_points(const KernelLaw& kernel, Estimator estimator) {
   return plan;
 }
 
-TEST_F(Cuda, KeysOfPointsWithoutFloat16AreProjectedInFloat32) {
+TEST_F(ProjectedKeys, KeysOfPointsWithoutFloat16AreProjectedInFloat32) {
   for (const KernelLaw& kernel :
        {KernelLaw(GaussianKernel{.bandwidth = 2}), KernelLaw(LaplaceKernel{.bandwidth = 2}),
         KernelLaw(SoftmaxKernel{.temperature = 10})}) {
     for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
       const Plan plan = with_wide_points(kernel, estimator);
       ASSERT_TRUE(projects(plan));
-      Options options = small_options();
-      std::atomic<std::uint64_t> fallback = 0;
-      options.fallback_queries = &fallback;
-      EXPECT_TRUE(agrees(plan, 3, options)) << kernel.index();
-      EXPECT_EQ(fallback, 0u) << kernel.index() << ": these keys are near the queries";
+      expect_statistics(plan, 3);
+      EXPECT_EQ(repaired(), 0u) << kernel.index() << ": these keys are near the queries";
     }
   }
 }
 
-TEST_F(Cuda, ColumnsOfDifferentSizeKeepTheirDigits) {
+TEST_F(ProjectedKeys, ColumnsOfDifferentSizeKeepTheirDigits) {
   constexpr std::size_t d = 20, k = 12, rows = 60;
   for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
     Plan plan =
@@ -150,15 +139,12 @@ TEST_F(Cuda, ColumnsOfDifferentSizeKeepTheirDigits) {
         CosinesRegression{.amplitude = {1}, .frequency = {slope}, .phase = {0.2}}.function(
             plan.table, d);
     ASSERT_TRUE(projects(plan));
-    std::atomic<std::uint64_t> fallback = 0;
-    Options options = small_options();
-    options.fallback_queries = &fallback;
-    EXPECT_TRUE(agrees(plan, 3, options));
-    EXPECT_EQ(fallback, 0u);
+    expect_statistics(plan, 3);
+    EXPECT_EQ(repaired(), 0u);
   }
 }
 
-TEST_F(Cuda, TheFallbackProjectsTheReplicatesThatNeedIt) {
+TEST_F(ProjectedKeys, TheFallbackProjectsTheReplicatesThatNeedIt) {
   // So few keys that some replicates have a query far from all of them.
   constexpr std::uint64_t replicates = 24;
   const Plan plan = test::make_plan({.n = 12, .d = 32, .heads = 3, .k = 6, .queries = 7},
@@ -166,23 +152,20 @@ TEST_F(Cuda, TheFallbackProjectsTheReplicatesThatNeedIt) {
   ASSERT_TRUE(projects(plan));
   std::uint64_t with_fallback = 0;
   for (std::uint64_t replicate = 0; replicate < replicates; ++replicate) {
-    std::atomic<std::uint64_t> fallback = 0;
-    Options options = small_options();
-    options.fallback_queries = &fallback;
-    EXPECT_TRUE(agrees(plan, replicate, options)) << replicate;
-    with_fallback += fallback > 0 ? 1 : 0;
+    expect_statistics(plan, replicate);
+    with_fallback += repaired() > 0 ? 1 : 0;
   }
   EXPECT_GT(with_fallback, 0u);
   EXPECT_LT(with_fallback, replicates);
 
   // The same bits in batches of which some replicates are projected.
   const Block block = {.first = 0, .count = replicates, .node = 1};
-  Options one = small_options();
+  Options one = test_options();
   one.batch_replicates = 1;
-  expect_same_bits(run(plan, block, small_options()), run(plan, block, one));
+  EXPECT_TRUE(same_bits(run(plan, block), run(plan, block, one)));
 }
 
-TEST_F(Cuda, BitsOfProjectedKeysDoNotDependOnTheOrderOfThreads) {
+TEST_F(ProjectedKeys, BitsOfProjectedKeysDoNotDependOnTheOrderOfThreads) {
   const Block block = {.first = 0, .count = 2, .node = 1};
   for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
     for (const Plan& plan : {test::make_plan({.n = 130, .d = 20, .heads = 3, .k = 16, .queries = 5},
@@ -191,12 +174,10 @@ TEST_F(Cuda, BitsOfProjectedKeysDoNotDependOnTheOrderOfThreads) {
                                              gaussian, estimator),
                              with_wide_points(gaussian, estimator)}) {
       ASSERT_TRUE(projects(plan));
-      const auto expected = run(plan, block, small_options());
-      set_thread_order(Order::descending);
-      set_block_order(Order::descending);
-      expect_same_bits(run(plan, block, small_options()), expected);
-      set_thread_order(Order::ascending);
-      set_block_order(Order::ascending);
+      const auto expected = run(plan, block);
+      set_order(Order::descending);
+      EXPECT_TRUE(same_bits(run(plan, block), expected));
+      set_order(Order::ascending);
     }
   }
 }

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/launch.h"
-#include "kernels/testing/emulated_backend.h"
+#include "kernels/testing/device_fixture.h"
 
 namespace headlab::emulated_cuda {
 namespace {

@@ -7,38 +7,30 @@
 #include <utility>
 #include <vector>
 
-#include <gtest/gtest.h>
-
-#include "kernels/cuda/launch_plan.h"
-#include "kernels/testing/cuda_agreement.h"
-#include "kernels/testing/device_fixture.h"
+#include "kernels/testing/agreement_fixture.h"
 #include "kernels/testing/mechanisms.h"
-#include "kernels/testing/test_plans.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
-using SplitProducts = OnDevice;
-
-/// Compares some replicates with the reference. The control: without the lower parts of queries and
-/// projections they differ.
-void expect_digits(const Plan& plan, const LaunchLimits& limits) {
-  ASSERT_TRUE(plan_launch(plan, limits).on_tensor_cores());
-  Options options;
-  options.batch_replicates = 1;
-  options.limits = limits;
-  Options faulty = options;
-  faulty.no_lower_parts = true;
-  bool seen = false;
-  for (std::uint64_t replicate = 0; replicate < 2; ++replicate) {
-    EXPECT_TRUE(agrees(plan, replicate, options));
-    seen = seen ||
-           far_from_reference(plan, replicate,
-                              test::one_replicate(*make_cuda_backend(faulty), plan, replicate).mean,
-                              limits);
+class SplitProducts : public test::Agreement {
+ protected:
+  /// Compares some replicates with the reference. The control: without the lower parts of queries
+  /// and projections they differ.
+  void expect_digits(const Plan& plan, const LaunchLimits& limits) {
+    ASSERT_TRUE(plan_launch(plan, limits).on_tensor_cores());
+    options_.batch_replicates = 1;
+    options_.limits = limits;
+    bool seen = false;
+    for (std::uint64_t replicate = 0; replicate < 2; ++replicate) {
+      expect_statistics(plan, replicate);
+      options_.no_lower_parts = true;
+      seen = seen || is_far(plan, replicate, compute(plan, replicate).mean);
+      options_.no_lower_parts = false;
+    }
+    EXPECT_TRUE(seen) << "the lower parts are not needed";
   }
-  EXPECT_TRUE(seen) << "the lower parts are not needed";
-}
+};
 
 TEST_F(SplitProducts, KeepTheDigitsOfFewKeys) {
   for (const auto& [k, d] : {std::pair(5, 32), {8, 46}, {12, 33}, {16, 16}, {30, 70}, {64, 70}}) {

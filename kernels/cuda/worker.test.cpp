@@ -18,7 +18,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/projection.h"
 #include "kernels/cuda/timing.h"
-#include "kernels/testing/emulated_backend.h"
+#include "kernels/testing/device_fixture.h"
 
 namespace headlab::emulated_cuda {
 namespace {
@@ -27,17 +27,13 @@ TEST_F(Cuda, BitsDoNotDependOnTheBatchOrTheOrderOfThreads) {
   for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
     const Plan plan = test::make_plan({.n = 70}, GaussianKernel{.bandwidth = 0.3}, estimator);
     const Block block = {.first = 16, .count = 29};
-    const auto expected = run(plan, block, small_options());
+    const auto expected = run(plan, block);
     for (const std::int64_t batch : {1, 2, 3, 7, 8, 29, 1 << 20}) {
-      Options options = small_options();
-      options.batch_replicates = batch;
-      expect_same_bits(run(plan, block, options), expected);
+      EXPECT_TRUE(same_bits(run(plan, block, in_batches(batch)), expected));
     }
-    set_thread_order(Order::descending);
-    set_block_order(Order::descending);
-    expect_same_bits(run(plan, block, small_options()), expected);
-    set_thread_order(Order::ascending);
-    set_block_order(Order::ascending);
+    set_order(Order::descending);
+    EXPECT_TRUE(same_bits(run(plan, block), expected));
+    set_order(Order::ascending);
   }
 }
 
@@ -102,15 +98,15 @@ TEST_F(Cuda, ProjectsEachPointByOneChainOfFusedOperations) {
 TEST_F(Cuda, OutOfMemoryShrinksTheBatchAndSaysSo) {
   const Plan plan = test::make_plan({.n = 70}, GaussianKernel{.bandwidth = 0.3});
   const Block block = {.first = 8, .count = 24};
-  const auto backend = make_cuda_backend(small_options());
-  const auto expected = run(plan, block, small_options());
+  const auto backend = make_cuda_backend(test_options());
+  const auto expected = run(plan, block);
 
   // The memory of a batch comes after that of the scenario.
   control::fail_allocation(2);
   std::vector<Moments> out(block.nodes());
   backend->worker(plan)->run(block, out);
 
-  expect_same_bits(out, expected);
+  EXPECT_TRUE(same_bits(out, expected));
   ASSERT_EQ(backend->notes().size(), 1u);
   EXPECT_NE(backend->notes()[0].find("continues with"), std::string::npos) << backend->notes()[0];
 }
@@ -125,11 +121,9 @@ TEST_F(Cuda, BitsOfTensorCoresAndStagesDoNotDependOnTheBatch) {
   Plan merged = test::make_plan({.n = 130}, GaussianKernel{.bandwidth = 0.6});
   merged.mechanism.merge.stride = 2;
   for (const Plan& plan : {noisy, merged}) {
-    const auto expected = run(plan, block, small_options());
+    const auto expected = run(plan, block);
     for (const std::int64_t batch : {1, 2, 3}) {
-      Options options = small_options();
-      options.batch_replicates = batch;
-      expect_same_bits(run(plan, block, options), expected);
+      EXPECT_TRUE(same_bits(run(plan, block, in_batches(batch)), expected));
     }
   }
 }
@@ -159,16 +153,16 @@ TEST_F(Cuda, BatchesFillADeviceAndNotMore) {
 }
 
 TEST_F(Cuda, AConditionNoLargerThanTheLastOneAllocatesNothing) {
-  const auto backend = make_cuda_backend(small_options());
+  const auto backend = make_cuda_backend(test_options());
   const auto allocations_of = [&](const test::Shape& shape, MomentMode mode) {
     const Plan plan =
         test::make_plan(shape, GaussianKernel{.bandwidth = 0.7}, Estimator::conditional, mode);
     const Block block = {.first = 0, .count = 16, .node = 1};
-    const auto expected = run(plan, block, small_options());
+    const auto expected = run(plan, block);
     const int before = control::allocations();
     std::vector<Moments> out(block.nodes());
     backend->worker(plan)->run(block, out);
-    expect_same_bits(out, expected);
+    EXPECT_TRUE(same_bits(out, expected));
     return control::allocations() - before;
   };
   EXPECT_EQ(allocations_of({.n = 200, .queries = 5}, MomentMode::pairwise), 3)
@@ -183,8 +177,7 @@ TEST_F(Cuda, AConditionNoLargerThanTheLastOneAllocatesNothing) {
 TEST_F(Cuda, IdleMemoryIsFreedWhereItIsMissing) {
   const Plan plan = test::make_plan({.n = 5000}, GaussianKernel{.bandwidth = 0.7});
   const Plan larger = test::make_plan({.n = 8000}, GaussianKernel{.bandwidth = 0.7});
-  Options options = small_options();
-  options.batch_replicates = 1;
+  const Options options = in_batches(1);
   for (const int unused : {2, 1}) {
     const auto backend = make_cuda_backend(options);
     const auto used = backend->worker(plan);
@@ -204,10 +197,10 @@ TEST_F(Cuda, IdleMemoryIsFreedWhereItIsMissing) {
 TEST_F(Cuda, ASegmentThatRunsOutOfMemoryIsTriedAgainOnce) {
   const Plan plan = test::make_plan({.n = 70}, GaussianKernel{.bandwidth = 0.02});
   const Block block = {.first = 8, .count = 24};
-  const auto expected = run(plan, block, small_options());
+  const auto expected = run(plan, block);
   EXPECT_GT(expected[0].windows.empty + expected[0].windows.narrow, 0u)
       << "counts would show a batch that was added twice";
-  Options options = small_options();
+  Options options = test_options();
   options.batch_replicates = 8;
   const auto backend = make_cuda_backend(options);
   const auto worker = backend->worker(plan);
@@ -215,7 +208,7 @@ TEST_F(Cuda, ASegmentThatRunsOutOfMemoryIsTriedAgainOnce) {
   // After the windows of the first batch were counted.
   control::fail_launch(9);
   worker->run(block, out);
-  expect_same_bits(out, expected);
+  EXPECT_TRUE(same_bits(out, expected));
   ASSERT_EQ(backend->notes().size(), 1u);
   EXPECT_NE(backend->notes()[0].find("continued with batches of 4 replicates"), std::string::npos)
       << backend->notes()[0];
@@ -230,10 +223,10 @@ TEST_F(Cuda, ASegmentThatRunsOutOfMemoryIsTriedAgainOnce) {
 TEST_F(Cuda, DevicesOfDifferentSpeedShareTheWorkOnDemand) {
   const Plan plan = test::make_plan({.n = 20, .queries = 2}, GaussianKernel{.bandwidth = 0.7});
   constexpr std::uint64_t blocks = 40;
-  const auto expected = run(plan, {.first = 64, .count = 8 * blocks}, small_options());
+  const auto expected = run(plan, {.first = 64, .count = 8 * blocks});
   control::set_devices(2);
   control::slow_down(1, 0.2);
-  const auto backend = make_cuda_backend(small_options());
+  const auto backend = make_cuda_backend(test_options());
   std::vector<Moments> out(blocks);
   std::atomic<std::uint64_t> next = 0;
   std::array<std::uint64_t, 2> done = {};
@@ -252,7 +245,7 @@ TEST_F(Cuda, DevicesOfDifferentSpeedShareTheWorkOnDemand) {
       });
     }
   }
-  expect_same_bits(out, expected);
+  EXPECT_TRUE(same_bits(out, expected));
   EXPECT_GT(done[0], done[1]) << "the fast device takes more blocks";
 }
 
@@ -261,8 +254,7 @@ TEST_F(Cuda, AKernelIsAllowedItsSharedMemoryOnce) {
                                     GaussianKernel{.bandwidth = 3}, Estimator::conditional,
                                     MomentMode::aggregate);
   ASSERT_GT(plan_launch(plan).ensemble.shared_bytes, large_shared_memory);
-  Options options = small_options();
-  options.batch_replicates = 1;
+  const Options options = in_batches(1);
   const auto worker = make_cuda_backend(options)->worker(plan);
   std::vector<Moments> out(1);
   worker->run({.first = 0, .count = 1, .node = 1}, out);
@@ -276,7 +268,7 @@ TEST_F(Cuda, TooLittleMemoryForOneReplicateIsSaid) {
   const Plan plan = test::make_plan({.n = 10000}, GaussianKernel{.bandwidth = 0.3});
   control::set_memory(100000);
   try {
-    run(plan, {.first = 0, .count = 8}, small_options());
+    run(plan, {.first = 0, .count = 8});
     FAIL() << "nothing was thrown";
   } catch (const DeviceError& error) {
     EXPECT_NE(std::string(error.what()).find("lower data.n"), std::string::npos) << error.what();
@@ -286,10 +278,10 @@ TEST_F(Cuda, TooLittleMemoryForOneReplicateIsSaid) {
 TEST_F(Cuda, DeviceMemoryDoesNotGrowWithTheReplicates) {
   const Plan plan = test::make_plan({.n = 20, .queries = 2}, GaussianKernel{.bandwidth = 0.7});
   control::reset();
-  run(plan, {.first = 0, .count = 8}, small_options());
+  run(plan, {.first = 0, .count = 8});
   const std::uint64_t few = control::peak_bytes();
   control::reset();
-  run(plan, {.first = 0, .count = 512, .node = 512}, small_options());
+  run(plan, {.first = 0, .count = 512, .node = 512});
   EXPECT_EQ(control::peak_bytes(), few);
 }
 
@@ -297,20 +289,20 @@ TEST_F(Cuda, NodesOfAnySizeAreTheMergedLeaves) {
   for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
     const Plan plan = test::make_plan({.n = 20, .queries = 3}, GaussianKernel{.bandwidth = 0.7},
                                       Estimator::conditional, mode);
-    auto leaves = run(plan, {.first = 64, .count = 64}, small_options());
+    auto leaves = run(plan, {.first = 64, .count = 64});
     std::vector<Moments> halves(2);
     for (std::size_t i = 0; i < 2; ++i) {
       halves[i] = merge_siblings(plan.layout(), std::span(leaves).subspan(4 * i, 4));
     }
-    expect_same_bits(run(plan, {.first = 64, .count = 64, .node = 32}, small_options()), halves);
-    expect_same_bits(run(plan, {.first = 64, .count = 64, .node = 64}, small_options()),
-                     {merge_siblings(plan.layout(), halves)});
+    EXPECT_TRUE(same_bits(run(plan, {.first = 64, .count = 64, .node = 32}), halves));
+    EXPECT_TRUE(same_bits(run(plan, {.first = 64, .count = 64, .node = 64}),
+                          {merge_siblings(plan.layout(), halves)}));
   }
 }
 
 TEST_F(Cuda, LeavesOfReplicatesAreTheMomentsOfTheirStatistics) {
   const Plan plan = test::make_plan({.n = 20, .queries = 3}, GaussianKernel{.bandwidth = 0.7});
-  const auto replicates = run(plan, {.first = 8, .count = 5, .node = 1}, small_options());
+  const auto replicates = run(plan, {.first = 8, .count = 5, .node = 1});
   std::vector<double> statistics;
   WindowCounts windows;
   for (const Moments& replicate : replicates) {
@@ -321,13 +313,13 @@ TEST_F(Cuda, LeavesOfReplicatesAreTheMomentsOfTheirStatistics) {
   leaf_moments(plan.layout(), statistics, 5, expected[0]);
   expected[0].windows = windows;
 
-  expect_same_bits(run(plan, {.first = 8, .count = 5}, small_options()), expected);
+  EXPECT_TRUE(same_bits(run(plan, {.first = 8, .count = 5}), expected));
 }
 
 TEST_F(Cuda, TwoDevicesGiveTheBitsOfOne) {
   control::set_devices(2);
   const Plan plan = test::make_plan({.n = 50}, GaussianKernel{.bandwidth = 0.7});
-  const auto backend = make_cuda_backend(small_options());
+  const auto backend = make_cuda_backend(test_options());
   EXPECT_EQ(backend->workers(1), 4);
   const auto first = backend->worker(plan);
   const auto second = backend->worker(plan);
@@ -335,12 +327,12 @@ TEST_F(Cuda, TwoDevicesGiveTheBitsOfOne) {
   std::vector<Moments> b(2);
   first->run({.first = 8, .count = 16}, a);
   second->run({.first = 8, .count = 16}, b);
-  expect_same_bits(a, b);
+  EXPECT_TRUE(same_bits(a, b));
 }
 
 TEST_F(Cuda, ALostDeviceIsAnErrorThatNamesIt) {
   const Plan plan = test::make_plan({.n = 50}, GaussianKernel{.bandwidth = 0.7});
-  const auto worker = make_cuda_backend(small_options())->worker(plan);
+  const auto worker = make_cuda_backend(test_options())->worker(plan);
   control::lose_device(0);
   std::vector<Moments> out(1);
   EXPECT_THROW(worker->run({.first = 0, .count = 8}, out), DeviceError);
@@ -349,8 +341,7 @@ TEST_F(Cuda, ALostDeviceIsAnErrorThatNamesIt) {
 TEST_F(Cuda, EveryStepIsTimedAndTimingChangesNothing) {
   const Plan plan = test::make_plan({.n = 70}, GaussianKernel{.bandwidth = 0.3},
                                     Estimator::conditional, MomentMode::aggregate);
-  Options options = small_options();
-  options.batch_replicates = 2;
+  const Options options = in_batches(2);
   const auto before = run(plan, {.first = 0, .count = 8}, options);
   const KernelTimes times = time_kernels(plan, 0, options, 3);
   EXPECT_EQ(times.replicates, 2);
@@ -359,7 +350,7 @@ TEST_F(Cuda, EveryStepIsTimedAndTimingChangesNothing) {
        {times.draw, times.project, times.weigh, times.collect, times.moments}) {
     EXPECT_GT(seconds, 0.0);
   }
-  expect_same_bits(run(plan, {.first = 0, .count = 8}, options), before);
+  EXPECT_TRUE(same_bits(run(plan, {.first = 0, .count = 8}, options), before));
 }
 
 }  // namespace

@@ -31,19 +31,10 @@
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/training_set.h"
+#include "kernels/testing/agreement.h"
 #include "kernels/testing/tolerances.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
-
-/// The statistics of one replicate in float64 [layout.statistics()], of values m(x) in float32; how
-/// far off a device may be, and the windows.
-struct ExpectedStatistics {
-  std::vector<double> values, tolerances;
-  /// [Q], false where rounding may change the weights of a head by a quarter: its tolerances are
-  /// the ranges of the statistics.
-  std::vector<bool> bounded;
-  WindowCounts windows;
-};
 
 class RoundingBounds {
  public:
@@ -68,9 +59,10 @@ class RoundingBounds {
     take_keys(tokens_of(plan, typical));
   }
 
-  ExpectedStatistics all() const {
+  /// Of values m(x) in float32.
+  test::ExpectedStatistics all() const {
     const MomentLayout layout = plan_.layout();
-    ExpectedStatistics expected;
+    test::ExpectedStatistics expected;
     expected.values.resize(layout.statistics());
     expected.tolerances.resize(layout.statistics());
     for (int q = 0; q < plan_.queries; ++q) {

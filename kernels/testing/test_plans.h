@@ -5,11 +5,25 @@
 #include <cmath>
 #include <cstdint>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "kernels/plan.h"
 
 namespace headlab::test {
+
+inline constexpr Estimator estimators[] = {Estimator::conditional, Estimator::plain};
+inline constexpr MomentMode modes[] = {MomentMode::pairwise, MomentMode::aggregate};
+
+inline std::string text_of(const Plan& plan) {
+  return "n " + std::to_string(plan.n) + " d " + std::to_string(plan.d) + " H " +
+         std::to_string(plan.heads) + " k " + std::to_string(plan.k) + " Q " +
+         std::to_string(plan.queries) + " design " + std::to_string(plan.design.index()) +
+         " regression " + std::to_string(plan.regression.index()) + " noise " +
+         std::to_string(plan.noise.index()) + " kernel " + std::to_string(plan.kernel.index()) +
+         (plan.estimator == Estimator::plain ? " plain" : " conditional") +
+         (plan.moments == MomentMode::pairwise ? " pairwise" : " aggregate");
+}
 
 /// What a test varies.
 struct Shape {

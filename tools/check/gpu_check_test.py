@@ -114,9 +114,9 @@ elif name == "nvidia-smi":
           "</gpu></nvidia_smi_log>")
 elif name == "cuda_gpu_tests":
     if "--gtest_list_tests" in arguments:
-        print("GpuBackend.\n  First\n  Second\n  Third  # GetParam() = 1")
+        print("Agreement.\n  First\n  Second\n  Third  # GetParam() = 1")
         sys.exit(0)
-    alone = [argument.split("=")[1] for argument in arguments if argument.startswith("--gtest_filter=GpuBackend.")
+    alone = [argument.split("=")[1] for argument in arguments if argument.startswith("--gtest_filter=Agreement.")
              and ":" not in argument]
     if alone:
         name = alone[0]
@@ -129,7 +129,7 @@ elif name == "cuda_gpu_tests":
         print(f"[       OK ] {name} (3 ms)")
         sys.exit(0)
     if modes.get("tests") == "crash":
-        print("[ RUN      ] GpuBackend.First", flush=True)
+        print("[ RUN      ] Agreement.First", flush=True)
         os.kill(os.getpid(), signal.SIGSEGV)
     failing = modes.get("tests") == "fail"
     def compared(kernel, count, error):
@@ -137,16 +137,16 @@ elif name == "cuda_gpu_tests":
         print("[ COMPARED ] " + json.dumps({"form": form, "keys": keys, "sums": sums, "passes": "values", "compared": count,
                                             "queries": 5 * count, "unbounded_queries": 0, "fallback_queries": 1, "error_over_tolerance": error, "relative_error": error / 1e6}))
     tensor, dots = ("tensor16", "projected", "heads"), ("dots4", "read", "pairs of 8 in registers")
-    print("[ RUN      ] GpuBackend.First")
+    print("[ RUN      ] Agreement.First")
     compared(tensor, 7, 0.25)
     compared(dots, 4, 0.5)
-    print("[       OK ] GpuBackend.First (3 ms)", flush=True)
-    print("[ RUN      ] GpuBackend.Second", flush=True)
+    print("[       OK ] Agreement.First (3 ms)", flush=True)
+    print("[ RUN      ] Agreement.Second", flush=True)
     if modes.get("tests") == "sleep":
         time.sleep(60)
     compared(tensor, 5, 1.5 if failing else 0.125)
     print('[ COMPARED ] {"form": "dots4", "keys"')
-    print("[  FAILED  ] GpuBackend.Second (3 ms)" if failing else "[       OK ] GpuBackend.Second (3 ms)")
+    print("[  FAILED  ] Agreement.Second (3 ms)" if failing else "[       OK ] Agreement.Second (3 ms)")
     for argument in arguments:
         if argument.startswith("--gtest_output=json:"):
             cases = [{"name": "First", "largest_relative_error": "1e-7", "compared": "12"}]
@@ -222,7 +222,7 @@ elif name == "peers.py":
     if modes.get("peers") == "late":
         time.sleep(60)
 elif name == "compute-sanitizer":
-    print("[ RUN      ] GpuBackend.First\n[       OK ] GpuBackend.First (3 ms)")
+    print("[ RUN      ] Agreement.First\n[       OK ] Agreement.First (3 ms)")
     print(f"========= {'RACECHECK' if value('--tool') == 'racecheck' else 'ERROR'} SUMMARY: 0 errors")
     sys.exit(9 if modes.get("sanitizer") == value("--tool") else 0)
 elif name == "ncu":
@@ -336,7 +336,7 @@ def incomplete(report):
         found.append("errors of the comparisons")
     kernels = [(row["form"], row["compared"], row["fallback_queries"], row["error_over_tolerance"], row["case"])
                for row in stages.get("agreement", {}).get("kernels", [])]
-    if kernels != [("dots4", 4, 1, 0.5, "GpuBackend.First"), ("tensor16", 12, 2, 0.25, "GpuBackend.First")]:
+    if kernels != [("dots4", 4, 1, 0.5, "Agreement.First"), ("tensor16", 12, 2, 0.25, "Agreement.First")]:
         found.append(f"kernels that were compared, {kernels}")
     for name, rows in (("kernels", 14), ("jobs", 14), ("peers", 2), ("counters", 6), ("stack", 4)):
         if len(stages.get(name, {}).get("rows", [])) != rows:
@@ -501,18 +501,18 @@ def check_stages(stand):
     logs = stand.folder / "logs"
     report, done = stand.checked(1, "--logs", logs, "--stages", "agreement", fake="tests=fail")
     tests = report["stages"]["agreement"]
-    require(tests["failed"] == ["GpuBackend.Second"], "the failing case")
-    require(tests["kernels"][1]["error_over_tolerance"] == 1.5 and tests["kernels"][1]["case"] == "GpuBackend.Second", "the kernel that is wrong")
+    require(tests["failed"] == ["Agreement.Second"], "the failing case")
+    require(tests["kernels"][1]["error_over_tolerance"] == 1.5 and tests["kernels"][1]["case"] == "Agreement.Second", "the kernel that is wrong")
     # What did not pass is run again alone, and its first lines are shown.
-    require({name: entry["status"] for name, entry in tests["alone"].items()} == {"GpuBackend.Second": "failed", "GpuBackend.Third": "passed"},
+    require({name: entry["status"] for name, entry in tests["alone"].items()} == {"Agreement.Second": "failed", "Agreement.Third": "passed"},
             f"cases alone: {tests['alone']}")
-    require(tests["alone"]["GpuBackend.Second"]["output"][:2] == ["test.cpp:7: Failure", "largest error over tolerance 3.5"]
-            and len(tests["alone"]["GpuBackend.Second"]["output"]) == 25 and "over tolerance 3.5" in done.stdout, "the first lines")
+    require(tests["alone"]["Agreement.Second"]["output"][:2] == ["test.cpp:7: Failure", "largest error over tolerance 3.5"]
+            and len(tests["alone"]["Agreement.Second"]["output"]) == 25 and "over tolerance 3.5" in done.stdout, "the first lines")
     require(any("largest error over tolerance 3.5" in file.read_text() for file in logs.iterdir()), "whole output in --logs")
     report, _ = stand.checked(1, fake="tests=crash")
     found = statuses(report)
     require(found.pop("agreement") == "failed" and set(found.values()) == {"skipped"}, f"nothing passed: {found}")
-    require(report["stages"]["agreement"]["alone"]["GpuBackend.Third"]["status"] == "passed", "a crash hides the cases behind it")
+    require(report["stages"]["agreement"]["alone"]["Agreement.Third"]["status"] == "passed", "a crash hides the cases behind it")
 
     # In three calls, which add to one report.
     (stand.folder / "gpu-check.json").unlink()
@@ -560,7 +560,7 @@ def check_time(stand):
     """A stage that runs out of time does not cost the others theirs."""
     report, _ = stand.checked(1, "--stages", "agreement,kernels,jobs", "--time-factor", "0.05", fake="tests=sleep")
     require(statuses(report) == {"agreement": "out of time", "kernels": "passed", "jobs": "passed"}, f"{statuses(report)}")
-    require(report["stages"]["agreement"]["unfinished"] == ["GpuBackend.Second"], "the case that did not end")
+    require(report["stages"]["agreement"]["unfinished"] == ["Agreement.Second"], "the case that did not end")
     report, _ = stand.checked(1, "--stages", "peers", "--time-factor", "0.05", fake="peers=late")
     late = report["stages"]["peers"]
     require(late["status"] == "out of time" and len(late["rows"]) == 2, f"figures of a stage that ran out of time: {late}")
@@ -612,7 +612,7 @@ def check_tables(stand):
                  "| plain | 4 | 2.00 | attention float32 (took efficient) | 0.4000 | 5.0 | 1e-06 |",
                  "| conditional | 4 | 1.00 | torch softmax, W W' | 0.1000 | 10.0 | 1e-06 |", "| cpu | 1 | a whole run | 256 | 585.9 |",
                  "- left out: KeOps: not installed", "A sweep of 100 small conditions", "| First | largest_relative_error 1e-7",
-                 "| tensor16 | projected | heads | values | 12 | 60 | 0 | 2 | 0.25 | 2.5e-07 | GpuBackend.First |",
+                 "| tensor16 | projected | heads | values | 12 | 60 | 0 | 2 | 0.25 | 2.5e-07 | Agreement.First |",
                  "| `counters` | passed |", "| 1755 (1755 to 1755) |", "Learned heads: 1000 steps"):
         require(line in text, f"the page lacks {line!r}")
     partial, _ = stand.checked(1, fake="kernels=fail peers=missing ncu=permission")
