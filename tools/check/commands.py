@@ -6,6 +6,25 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+# A small world of checks, to be continued with keys of [run].
+WORLD = """[scenario]
+name = "check"
+[data]
+n = 20
+design = { law = "normal", dim = 4 }
+regression = { law = "cosines", amplitude = [1.0], frequency = [[1.0, 0, 0, 0]], phase = [0.3] }
+noise = { law = "normal", sd = 0.5 }
+[heads]
+count = 2
+dim = 2
+subspaces = { law = "orthogonal" }
+kernel = { law = "gaussian", bandwidth = 0.8 }
+[queries]
+law = "points"
+points = [[0, 0, 0, 0], [1, 0, 0, 0]]
+[run]
+seed = 7
+"""
 NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?"
 
 
@@ -26,3 +45,12 @@ def run(command, work, environment):
     """What bash makes of a command without standard input; a pipe has the code of the part that failed."""
     return subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=work, env=environment,
                           stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", errors="replace")
+
+
+def must_run(command, folder, environment, expected=0, errors=False):
+    """What the command, a list, prints, with what it says of errors where asked for. RuntimeError where its exit
+    code is not the one expected; None expects any."""
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    if expected is not None and done.returncode != expected:
+        raise RuntimeError(f"{command}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout + (done.stderr if errors else "")

@@ -20,19 +20,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from commands import must_run
 from slurm_check import SCENARIO
 
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl_tcp_if_include", "lo", "--mca",
           "oob_tcp_if_include", "lo"]
 KEPT = {"results.nc", "summary.json", "scenario.toml", "manifest.json"}
 LONG = "run.replicates=300000"
-
-
-def run(command, folder, environment, expected=0):
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
-    if done.returncode != expected:
-        raise RuntimeError(f"{command}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout + done.stderr
 
 
 def same_bits(a, b, folder, environment):
@@ -79,13 +73,13 @@ def kill_a_rank(folder, environment):
                 job.kill()
                 job.wait()
     left = [path.name for path in (folder / "killed").iterdir() if ".tmp-" in path.name]
-    said = run([*MPIRUN, "-n", "2", "headlab", "run", "my.toml", "--set", LONG, "--out", "killed", "--threads", "1",
-                "--resume"], folder, environment)
+    said = must_run([*MPIRUN, "-n", "2", "headlab", "run", "my.toml", "--set", LONG, "--out", "killed", "--threads", "1",
+                     "--resume"], folder, environment, errors=True)
     if "resumes from 0" in said or "resumes from" not in said:
         raise RuntimeError(f"no checkpoint was kept: {said}")
     if len(left) > 1:
         raise RuntimeError(f"files are left: {left}")
-    run(["headlab", "run", "my.toml", "--set", LONG, "--out", "long", "--quiet"], folder, environment)
+    must_run(["headlab", "run", "my.toml", "--set", LONG, "--out", "long", "--quiet"], folder, environment)
     require_same("long", "killed", folder, environment)
 
 
@@ -103,7 +97,7 @@ def kill_ranks(kills, seed, folder, environment):
     (folder / "my.toml").write_text(SCENARIO)
     single = ["headlab", "run", "my.toml", "--set", "run.replicates=3000000", "--threads", "1", "--quiet"]
     started = time.monotonic()
-    run([*single, "--out", "one"], folder, environment)
+    must_run([*single, "--out", "one"], folder, environment)
     took = time.monotonic() - started
     counts = collections.Counter()
     while counts["kills"] < kills:
@@ -136,7 +130,7 @@ def kill_ranks(kills, seed, folder, environment):
                 break
         resume = ["--resume"] if (folder / out / "results.nc").is_file() else []
         counts["resumed"] += bool(resume)
-        run([*command, *resume], folder, environment)
+        must_run([*command, *resume], folder, environment)
         require_same("one", out, folder, environment)
         left = [path.name for path in (folder / out).iterdir() if path.name not in KEPT]
         if left:
@@ -148,29 +142,30 @@ def kill_ranks(kills, seed, folder, environment):
 
 def check(page, folder, environment):
     (folder / "my.toml").write_text(SCENARIO)
-    run(["headlab", "run", "my.toml", "--out", "one", "--quiet"], folder, environment)
+    must_run(["headlab", "run", "my.toml", "--out", "one", "--quiet"], folder, environment)
     for ranks in (1, 2, 5):
         out = f"ranks_{ranks}"
-        run([*MPIRUN, "-n", str(ranks), "headlab", "run", "my.toml", "--out", out, "--threads", "1", "--quiet"], folder,
+        must_run([*MPIRUN, "-n", str(ranks), "headlab", "run", "my.toml", "--out", out, "--threads", "1", "--quiet"], folder,
             environment)
         require_same("one", out, folder, environment)
     until = ["--until", "mse=1%", "--replicates", "1000000", "--quiet"]
-    run(["headlab", "run", "my.toml", "--out", "until", *until], folder, environment)
-    run([*MPIRUN, "-n", "3", "headlab", "run", "my.toml", "--out", "until_ranks", *until], folder, environment)
+    must_run(["headlab", "run", "my.toml", "--out", "until", *until], folder, environment)
+    must_run([*MPIRUN, "-n", "3", "headlab", "run", "my.toml", "--out", "until_ranks", *until], folder, environment)
     require_same("until", "until_ranks", folder, environment)
     scripts = dict(re.findall(r"```shell\n# ([\w.]+)\n(.*?)```", page.read_text(), re.S))
     if scripts.keys() != {"mpi.sh", "mpi_steps.sh"}:
         raise RuntimeError(f"{page}: other scripts than expected")
     (folder / "mpi.sh").write_text(scripts["mpi.sh"])
-    run(["sh", "mpi.sh"], folder, environment)
+    must_run(["sh", "mpi.sh"], folder, environment)
     require_same("one", "together", folder, environment)
     kill_a_rank(folder, environment)
     # What every rank rejects is said once, and a run of another seed is found to be one.
-    said = run([*MPIRUN, "-n", "3", "headlab", "run", "my.toml", "--set", "run.replicates=-1"], folder, environment, 2)
+    said = must_run([*MPIRUN, "-n", "3", "headlab", "run", "my.toml", "--set", "run.replicates=-1"], folder, environment, 2,
+                    errors=True)
     if said.count("headlab: --set") != 1:
         raise RuntimeError(f"a rejected scenario is not said once: {said}")
-    run([*MPIRUN, "-n", "2", "headlab", "run", "my.toml", "--out", "other", "--seed", "8", "--quiet"], folder,
-        environment)
+    must_run([*MPIRUN, "-n", "2", "headlab", "run", "my.toml", "--out", "other", "--seed", "8", "--quiet"], folder,
+             environment)
     if same_bits("one", "other", folder, environment):
         raise RuntimeError("a run of another seed passes for the same")
 

@@ -16,6 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from commands import must_run
 from slurm_check import SCENARIO
 
 # script: (program it needs, folder it merges to, whether it tries a shard again)
@@ -34,13 +35,6 @@ exec {headlab} "$@"
 """
 
 
-def run(command, folder, environment, expected=0):
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
-    if expected is not None and done.returncode != expected:
-        raise RuntimeError(f"{command}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
 def main():
     headlab, page = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
     scripts = dict(re.findall(r"```(?:bash|python)\n# ([\w.]+)\n(.*?)```", page.read_text(), re.S))
@@ -53,7 +47,7 @@ def main():
         folder = Path(name)
         (folder / "my.toml").write_text(SCENARIO)
         try:
-            run(["headlab", "run", "my.toml", "--out", "one", "--quiet"], folder, environment)
+            must_run(["headlab", "run", "my.toml", "--out", "one", "--quiet"], folder, environment)
             (folder / "Snakefile").write_text(scripts["Snakefile"])
             (folder / "bin").mkdir()
             (folder / "bin/headlab").write_text(FAILING.format(folder=folder, headlab=headlab))
@@ -65,14 +59,14 @@ def main():
                     continue
                 (folder / script).write_text(scripts[script])
                 shell = ["python3" if script.endswith(".py") else "sh", script]
-                run(shell, folder, failing if tries_again else environment)
+                must_run(shell, folder, failing if tries_again else environment)
                 if tries_again:
                     (folder / "failed").rmdir()  # there only if the shard failed
-                if "same bits: nodes and figures" not in run(["headlab", "diff", "one", merged], folder, environment):
+                if "same bits: nodes and figures" not in must_run(["headlab", "diff", "one", merged], folder, environment):
                     raise RuntimeError(f"{merged}: other bits than one run")
                 tried.append(program)
-            run(["headlab", "run", "my.toml", "--out", "other", "--seed", "8", "--quiet"], folder, environment)
-            if "same bits: nodes" in run(["headlab", "diff", "one", "other"], folder, environment, None):
+            must_run(["headlab", "run", "my.toml", "--out", "other", "--seed", "8", "--quiet"], folder, environment)
+            if "same bits: nodes" in must_run(["headlab", "diff", "one", "other"], folder, environment, None):
                 raise RuntimeError("a run of another seed passes for the same")
         except (RuntimeError, OSError, subprocess.TimeoutExpired) as error:
             print(f"recipes_check: {error}")

@@ -22,31 +22,15 @@ import sys
 import tempfile
 import time
 
+from commands import WORLD
+
 STOPPING = "headlab: stopping after {}; again to quit at once\n"
 INTERRUPTED = "headlab: interrupted\n"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LINE_S, QUIT_S, END_S = 2.0, 1.0, 60.0
 SECOND_AFTER_S = 1.05
 
-SCENARIO = """[scenario]
-name = "signals"
-[data]
-n = 20
-design = { law = "normal", dim = 4 }
-regression = { law = "cosines", amplitude = [1.0], frequency = [[1.0, 0, 0, 0]], phase = [0.3] }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 2
-dim = 2
-subspaces = { law = "orthogonal" }
-kernel = { law = "gaussian", bandwidth = 0.8 }
-[queries]
-law = "points"
-points = [[0, 0, 0, 0]]
-[run]
-seed = 7
-replicates = 300
-"""
+SCENARIO = WORLD + "replicates = 300\n"
 SWEEP = '[sweep]\n"heads.kernel.bandwidth" = '
 LEARNED = ['--set', 'heads.subspaces={ law = "learned", fit = "once", points = 20000, batch = 512, '
                     'steps = 100000 }']

@@ -18,27 +18,9 @@ import tempfile
 import time
 from pathlib import Path
 
-SCENARIO = """[scenario]
-name = "clusters"
-[data]
-n = 20
-design = { law = "normal", dim = 4 }
-regression = { law = "linear", coefficients = [1, 0, 0, 0] }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 2
-dim = 2
-subspaces = { law = "orthogonal" }
-kernel = { law = "gaussian", bandwidth = 0.8 }
-[queries]
-law = "points"
-points = [[0, 0, 0, 0]]
-[run]
-seed = 7
-replicates = 20001
-[sweep]
-"data.n" = [10, 20, 40]
-"""
+from commands import WORLD, must_run
+
+SCENARIO = WORLD + 'replicates = 20001\n[sweep]\n"data.n" = [10, 20, 40]\n'
 
 
 def free_port():
@@ -90,13 +72,6 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
     key.chmod(0o600)
 
 
-def run(command, folder, environment):
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
-    if done.returncode != 0:
-        raise RuntimeError(f"{command}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
 def check(headlab, page, folder, environment):
     blocks = re.findall(r"```sh\n(#![^\n]*\n)?# ([\w.]+)\n(.*?)```", page.read_text(), re.S)
     scripts = {name: first + text for first, name, text in blocks}
@@ -105,21 +80,21 @@ def check(headlab, page, folder, environment):
     if scripts.keys() != {"shards.sbatch", "submit.sh", "steps.sh"}:
         raise RuntimeError(f"{page}: other scripts than expected")
     (folder / "my.toml").write_text(SCENARIO)
-    run([headlab, "run", "my.toml", "--out", "one", "--quiet"], folder, environment)
+    must_run([headlab, "run", "my.toml", "--out", "one", "--quiet"], folder, environment)
     # The third task of the array fails, and runs again alone.
     (folder / "out/shard_3_of_4.nc").mkdir(parents=True)
     failed = subprocess.run(["sbatch", "--wait", "--array=1-3", "shards.sbatch"], cwd=folder, env=environment)
     if failed.returncode == 0 or not (folder / "out/shard_1_of_4.nc").is_file():
         raise RuntimeError("a task that cannot write its shard did not fail")
     (folder / "out/shard_3_of_4.nc").rmdir()
-    run(["sh", "submit.sh"], folder, environment)
-    run(["salloc", "-n", "2", "sh", "steps.sh"], folder, environment)
+    must_run(["sh", "submit.sh"], folder, environment)
+    must_run(["salloc", "-n", "2", "sh", "steps.sh"], folder, environment)
     for merged in ("merged", "merged_steps"):
         if "same bits: nodes and figures" not in run_diff(headlab, merged, folder, environment):
             raise RuntimeError(f"{merged}: other bits than one run")
     requeue(headlab, scripts["shards.sbatch"], folder / "requeued", environment)
     # Another run is found to be one.
-    run([headlab, "run", "my.toml", "--out", "other", "--seed", "8", "--quiet"], folder, environment)
+    must_run([headlab, "run", "my.toml", "--out", "other", "--seed", "8", "--quiet"], folder, environment)
     if "same bits: nodes and figures" in run_diff(headlab, "other", folder, environment):
         raise RuntimeError("a run of another seed passes for the same")
 
@@ -129,18 +104,18 @@ def check_mpi(headlab, page, folder, environment):
     scripts = dict(re.findall(r"```shell\n# ([\w.]+)\n(.*?)```", page.read_text(), re.S))
     (folder / "my.toml").write_text(SCENARIO)
     (folder / "mpi_steps.sh").write_text(scripts["mpi_steps.sh"])
-    run([headlab, "run", "my.toml", "--out", "one", "--quiet"], folder, environment)
-    run(["salloc", "-n", "2", "sh", "mpi_steps.sh"], folder, environment)
+    must_run([headlab, "run", "my.toml", "--out", "one", "--quiet"], folder, environment)
+    must_run(["salloc", "-n", "2", "sh", "mpi_steps.sh"], folder, environment)
     if "same bits: nodes and figures" not in run_diff(headlab, "stepped", folder, environment):
         raise RuntimeError("stepped: other bits than one run")
-    run([headlab, "run", "my.toml", "--out", "other", "--seed", "8", "--quiet"], folder, environment)
+    must_run([headlab, "run", "my.toml", "--out", "other", "--seed", "8", "--quiet"], folder, environment)
     if "same bits: nodes and figures" in run_diff(headlab, "other", folder, environment):
         raise RuntimeError("a run of another seed passes for the same")
 
 
 def states(job, folder, environment):
     """State of each task that is in the queue."""
-    return run(["squeue", "-h", "-r", "-j", job, "-o", "%K %T"], folder, environment).split("\n")[:-1]
+    return must_run(["squeue", "-h", "-r", "-j", job, "-o", "%K %T"], folder, environment).split("\n")[:-1]
 
 
 def requeue(headlab, script, folder, environment):
@@ -148,14 +123,14 @@ def requeue(headlab, script, folder, environment):
     folder.mkdir()
     (folder / "my.toml").write_text(SCENARIO.replace("replicates = 20001", "replicates = 3000001"))
     (folder / "shards.sbatch").write_text(script)
-    job = run(["sbatch", "--parsable", "--requeue", "--array=1-4", "shards.sbatch"], folder, environment).strip()
+    job = must_run(["sbatch", "--parsable", "--requeue", "--array=1-4", "shards.sbatch"], folder, environment).strip()
     deadline = time.monotonic() + 120
     while "1 RUNNING" not in states(job, folder, environment):
         if time.monotonic() > deadline:
             raise RuntimeError("no task begins")
         time.sleep(0.05)
     time.sleep(0.3)
-    run(["scontrol", "requeue", f"{job}_1"], folder, environment)
+    must_run(["scontrol", "requeue", f"{job}_1"], folder, environment)
     restarts = ""
     pending_since = None
     while left := states(job, folder, environment):
@@ -172,8 +147,8 @@ def requeue(headlab, script, folder, environment):
         time.sleep(0.1)
     if restarts != "1":
         raise RuntimeError(f"the task was begun again {restarts or 'no'} times, not once")
-    run([headlab, "merge", "out", "--out", "merged"], folder, environment)
-    run([headlab, "run", "my.toml", "--out", "one", "--quiet"], folder, environment)
+    must_run([headlab, "merge", "out", "--out", "merged"], folder, environment)
+    must_run([headlab, "run", "my.toml", "--out", "one", "--quiet"], folder, environment)
     if "same bits: nodes and figures" not in run_diff(headlab, "merged", folder, environment):
         raise RuntimeError("a task that was put back into the queue: other bits than one run")
 

@@ -19,25 +19,9 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
-SCENARIO = """
-[scenario]
-name = "xarray check"
-[data]
-n = 20
-design = { law = "normal", dim = 4 }
-regression = { law = "cosines", amplitude = [1.0], frequency = [[1.0, 0, 0, 0]], phase = [0.3] }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 2
-dim = 1
-subspaces = { law = "orthogonal" }
-kernel = { law = "gaussian", bandwidth = 0.8 }
-[queries]
-law = "points"
-points = [[0, 0, 0, 0], [1, 0, 0, 0]]
-[run]
-seed = 7
-replicates = 1029
+from commands import WORLD
+
+SCENARIO = WORLD.replace("dim = 2", "dim = 1") + """replicates = 1029
 [sweep]
 "heads.count" = [1, 3]
 "run.estimator" = ["conditional", "plain"]
