@@ -14,6 +14,7 @@
 #include "tools/cli/columns.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/figure_text.h"
+#include "tools/cli/growth_text.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/supervise.h"
@@ -125,6 +126,13 @@ TEST(FigureText, SaysTimesInWords) {
   EXPECT_EQ(duration_text(3599.6), "1 h 00 min");
   EXPECT_EQ(duration_text(9000), "2 h 30 min");
   EXPECT_EQ(duration_text(undefined), "–");
+}
+
+TEST(SettingValueText, IsAShortFormOfToml) {
+  EXPECT_EQ(setting_value_text("0.5"), "0.5");
+  EXPECT_EQ(setting_value_text("\"haar\""), "haar");
+  EXPECT_EQ(setting_value_text("{ dim = 12, law = \"normal\" }"), "dim=12 normal");
+  EXPECT_EQ(setting_value_text("{ a = [ 1, [ 2, 3 ] ], law = \"x\" }"), "a=[…] x");
 }
 
 TEST(Options, ReadTimes) {
