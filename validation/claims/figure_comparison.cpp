@@ -7,9 +7,9 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <utility>
 
-#include "validation/claims/counterexample_of.h"
 #include "validation/claims/same_figure.h"
 
 namespace headlab {
@@ -32,6 +32,12 @@ Jackknifed magnitude(const Jackknifed& a) {
              " (" + std::to_string(condition.heads) + " heads, " +
              std::to_string(experiment.plan(side.condition).queries) + " queries, " +
              (condition.moments == MomentMode::pairwise ? "pairwise" : "aggregate") + " moments)");
+}
+
+const Jackknifed& known(Experiment& experiment, const ConditionFigure& at) {
+  const Jackknifed* figure = experiment.figure(at.condition, at.figure);
+  if (figure == nullptr) throw std::logic_error("counterexample of " + at.figure.text());
+  return *figure;
 }
 
 /// A figure as a quotient, where it is one.
@@ -103,6 +109,28 @@ FigureComparison with_counterexample(Experiment& experiment, Comparison comparis
 }
 
 }  // namespace
+
+Counterexample counterexample_of(Experiment& experiment, const ConditionFigure& first,
+                                 const ConditionFigure& second) {
+  const Jackknifed& a = known(experiment, first);
+  const Jackknifed& b = known(experiment, second);
+  const std::vector<double>& counts = experiment.node_counts();
+  Counterexample counterexample{.scenario = experiment.scenario().text,
+                                .seed = experiment.condition().seed,
+                                .replicates = experiment.replicates(),
+                                .figures = {first.figure.text(), second.figure.text()},
+                                .conditions = {first.condition, second.condition},
+                                .first = a.figure(counts),
+                                .second = b.figure(counts),
+                                .difference = (a - b).figure(counts)};
+  counterexample.z = counterexample.difference.value / counterexample.difference.mcse;
+  return counterexample;
+}
+
+Counterexample counterexample_of(Experiment& experiment, std::size_t first, std::size_t second) {
+  return counterexample_of(experiment, ConditionFigure{FigureName{"mse"}, first},
+                           ConditionFigure{FigureName{"mse"}, second});
+}
 
 double unit_of(const Experiment& experiment, const FigureAt& side) {
   if (!side.noise_unit) return 1;

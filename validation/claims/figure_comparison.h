@@ -25,6 +25,20 @@ struct FigureAt {
   bool noise_unit = false;  ///< the figure is a variance, in units of s2/n
 };
 
+/// A figure of a condition of an experiment.
+struct ConditionFigure {
+  FigureName figure;
+  std::size_t condition = 0;
+};
+
+/// Makes the counterexample that `first`, the lesser by the claim, is larger than `second`: the
+/// experiment's own scenario at its seed and replicates. Both figures must be defined.
+Counterexample counterexample_of(Experiment& experiment, const ConditionFigure& first,
+                                 const ConditionFigure& second);
+
+/// The same for the MSE of condition `first`, better by the claim, and that of `second`.
+Counterexample counterexample_of(Experiment& experiment, std::size_t first, std::size_t second);
+
 /// How far from the letter a claim may be.
 struct Margin {
   double value = 0;

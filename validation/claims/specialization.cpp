@@ -16,8 +16,8 @@
 #include "kernels/learning/worker.h"
 #include "kernels/parallel_for.h"
 #include "validation/claims/claim.h"
-#include "validation/claims/counterexample_of.h"
 #include "validation/claims/experiment.h"
+#include "validation/claims/figure_comparison.h"
 #include "validation/diversity/indices.h"
 
 namespace headlab {

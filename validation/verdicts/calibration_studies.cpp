@@ -17,8 +17,6 @@
 #include "validation/diversity/indices.h"
 #include "validation/statistics/looks.h"
 #include "validation/verdicts/calibration_worlds.h"
-#include "validation/verdicts/doubtful_studies.h"
-#include "validation/verdicts/stated_claim_studies.h"
 #include "validation/verdicts/validate.h"
 
 namespace headlab {

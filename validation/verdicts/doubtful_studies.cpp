@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/verdicts/doubtful_studies.h"
-
+// Claims that are easily decided wrongly: rare events, denominators that are noise, heavy tails,
+// zeros, many comparisons.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,7 +12,6 @@
 
 #include "validation/statistics/looks.h"
 #include "validation/verdicts/calibration_worlds.h"
-#include "validation/verdicts/stated_claim_studies.h"
 
 namespace headlab {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/verdicts/stated_claim_studies.h"
-
 #include <algorithm>
 #include <string>
 #include <utility>
