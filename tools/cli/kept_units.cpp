@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/kept_units.h"
 
-#include <cstddef>
 #include <filesystem>
 #include <iostream>
 #include <system_error>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/progress.h"
 
-#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <string_view>
@@ -40,6 +39,25 @@ std::string estimate_text(const Progress& progress) {
   const std::string text = std::string(progress.figure) + " " + figure_text(progress.estimate);
   if (progress.together == 1) return text;
   return text + " in " + conditions_text(progress.condition, progress.condition, 1);
+}
+
+}  // namespace
+
+namespace {
+
+/// Shows a bar with `words`, and the stage where it fits; `log` in a log.
+void show_line(ProgressDisplay& display, const Progress& progress, double seconds,
+               const std::string& words, const std::string& log) {
+  display.show(
+      seconds,
+      [&](std::size_t width) {
+        std::string line = boxed_bar(progress) + words;
+        if (display_width(line) + 2 + display_width(progress.stage) <= width) {
+          line += "  " + progress.stage;
+        }
+        return display_width(line) <= width ? line : "";
+      },
+      [&] { return log; });
 }
 
 }  // namespace
@@ -125,29 +143,13 @@ void show_run(ProgressDisplay& display, const Progress& progress, double seconds
 }
 
 void show_count(ProgressDisplay& display, const Progress& progress, double seconds) {
-  display.show(
-      seconds,
-      [&](std::size_t width) {
-        std::string line = boxed_bar(progress) + " " + counts(progress);
-        if (display_width(line) + 2 + display_width(progress.stage) <= width) {
-          line += "  " + progress.stage;
-        }
-        return display_width(line) <= width ? line : "";
-      },
-      [&] { return counts(progress) + (progress.stage.empty() ? "" : ", " + progress.stage); });
+  show_line(display, progress, seconds, " " + counts(progress),
+            counts(progress) + (progress.stage.empty() ? "" : ", " + progress.stage));
 }
 
 void show_stage(ProgressDisplay& display, const Progress& progress, double seconds) {
-  display.show(
-      seconds,
-      [&](std::size_t width) {
-        std::string line = boxed_bar(progress) + right(percent(progress), 6);
-        if (display_width(line) + 2 + display_width(progress.stage) <= width) {
-          line += "  " + progress.stage;
-        }
-        return display_width(line) <= width ? line : "";
-      },
-      [&] { return progress.stage + ", " + percent(progress); });
+  show_line(display, progress, seconds, right(percent(progress), 6),
+            progress.stage + ", " + percent(progress));
 }
 
 }  // namespace headlab::tools

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/results/result.h"
+#include "engine/scenario/scenario.h"
 
 namespace headlab::tools {
 
@@ -16,5 +17,9 @@ std::string result_notes(const RunResult& result, bool compact);
 /// Time and speed of a run, and what its differences are from.
 std::string speed_text(const RunResult& result);
 std::string difference_text(const RunResult& result);
+
+/// "sequence ar1, correlation 0.9; merge 4; window swept": what is in force in some condition, in
+/// the order in which it applies. Empty for plain heads on independent points.
+std::string mechanism_text(const Scenario& scenario);
 
 }  // namespace headlab::tools

@@ -7,8 +7,6 @@
 #include <initializer_list>
 #include <iterator>
 #include <limits>
-#include <type_traits>
-#include <utility>
 #include <variant>
 
 #include "engine/results/condition_record.h"

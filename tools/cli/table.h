@@ -24,8 +24,4 @@ std::string theory_table(const Scenario& scenario, const std::vector<ComputedCon
 std::string comparison_table(const Scenario& scenario,
                              const std::vector<ComputedCondition>& theory);
 
-/// "sequence ar1, correlation 0.9; merge 4; window swept": what is in force in some condition, in
-/// the order in which it applies. Empty for plain heads on independent points.
-std::string mechanism_text(const Scenario& scenario);
-
 }  // namespace headlab::tools

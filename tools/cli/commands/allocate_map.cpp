@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/growth_text.h"

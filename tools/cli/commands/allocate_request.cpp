@@ -28,12 +28,16 @@ std::vector<BandwidthRule> rules_of(const std::string& text) {
   return rules;
 }
 
+/// What allocate sets by itself; the kernel's width too where the rule is not the fixed one.
+Texts chosen_keys(bool fixed_rule) {
+  Texts keys = {"heads.count", "heads.dim", "data.n"};
+  if (!fixed_rule) keys.insert(keys.end(), {"heads.kernel.bandwidth", "heads.kernel.temperature"});
+  return keys;
+}
+
 /// Throws InvalidInput where a scenario sweeps what allocate does not choose by itself.
 void require_one_setting(const Scenario& scenario, BandwidthRule rule) {
-  std::vector<std::string> chosen = {"heads.count", "heads.dim", "data.n"};
-  if (rule != BandwidthRule::fixed) {
-    chosen.insert(chosen.end(), {"heads.kernel.bandwidth", "heads.kernel.temperature"});
-  }
+  const Texts chosen = chosen_keys(rule == BandwidthRule::fixed);
   for (const std::string& key : scenario.swept) {
     if (std::ranges::find(chosen, key) != chosen.end()) continue;
     const bool map_sets_it = key == "run.seed";
@@ -64,10 +68,10 @@ void require_map(const Scenario& scenario, std::span<const BandwidthRule> rules,
   if (sizes.size() < min_sizes) {
     throw InvalidInput("--map: needs four n or more - write --n 100,300,1000,3000");
   }
-  std::vector<std::string> own = {"heads.count", "heads.dim", "data.n", "run.seed"};
-  if (std::ranges::any_of(rules, [](BandwidthRule r) { return r != BandwidthRule::fixed; })) {
-    own.insert(own.end(), {"heads.kernel.bandwidth", "heads.kernel.temperature"});
-  }
+  const bool fixed =
+      std::ranges::all_of(rules, [](BandwidthRule r) { return r == BandwidthRule::fixed; });
+  Texts own = chosen_keys(fixed);
+  own.emplace_back("run.seed");
   for (const std::string& key : scenario.swept) {
     if (std::ranges::find(own, key) == own.end()) continue;
     throw InvalidInput(scenario.file + ": sweep: varies " + key +

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-
 namespace headlab::tools {
 
 /// Reads the command line and runs the command it names. Returns the exit code of the program;

@@ -108,19 +108,9 @@ std::string difference_text(const ResultsDifference& difference, const StoredRes
 std::string difference_json(const ResultsDifference& difference, const StoredResults& a,
                             const StoredResults& b);
 
-/// Of all conditions the replicate with the largest squared error, and the one with the least
-/// effective sample size, two lines each: how extreme it is, and the command that replays it into a
-/// folder of --out. Empty where neither is known.
-std::string extremes_text(const RunResult& result, const RunArguments& arguments);
-
 /// The most alike pairs of heads, a line each, heads with one subspace together; then what the
 /// comparison does not say.
 std::string alike_text(const HeadDiversity& diversity, const AlikeHeads& alike);
-
-/// `headlab help figures`: what each heading of the tables of `run` and `theory` means, with its
-/// name in JSON and NetCDF.
-/// \param width of the lines; 0: no limit
-std::string figures_help(std::size_t width);
 
 /// A check of `headlab doctor`, with the figures compared.
 struct SelfTestCheck {

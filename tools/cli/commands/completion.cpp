@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-
 #include "tools/cli/commands/commands.h"
 
 namespace headlab::tools {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <stdexcept>
 #include <system_error>
 
 #include "engine/run/control_pilot.h"
@@ -8,7 +7,7 @@
 #include "engine/scenario/resolved_scenario.h"
 #include "kernels/backends.h"
 #include "tools/cli/commands/commands.h"
-#include "tools/cli/table.h"
+#include "tools/cli/result_notes.h"
 
 namespace headlab::tools {
 namespace {

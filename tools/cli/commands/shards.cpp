@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
 #include <map>
 #include <system_error>
-#include <variant>
 
 #include "engine/files/atomic_file.h"
 #include "engine/results/results_netcdf.h"
