@@ -236,9 +236,7 @@ TEST_F(Agreement, NoiseThatVariesIsEquivalentToReference) {
       for (const MomentMode mode : test::modes) {
         Plan plan = test::make_plan({.n = 700, .heads = heads}, GaussianKernel{.bandwidth = 0.7},
                                     estimator, mode);
-        plan.noise =
-            HeteroscedasticNoise{.sd = 0.4, .slope = 1.5, .direction = {1, -1, 0, 0.5, 0, 0}}
-                .sampler(plan.table, plan.d);
+        test::vary_noise(plan);
         on_every_path([&] { expect_statistics(plan, 0); });
       }
     }
@@ -252,9 +250,7 @@ TEST_F(Agreement, NoiseHasTheSameDigitsInAnyUnit) {
     Plan plan = test::make_plan({.n = 300, .heads = heads, .k = 1},
                                 GaussianKernel{.bandwidth = 0.3}, Estimator::conditional, mode);
     const auto noise_of = [&](double sd) {
-      plan.noise =
-          HeteroscedasticNoise{.sd = sd, .slope = 0.7, .direction = {1, 0, 0, 0, 0, 0}}.sampler(
-              plan.table, plan.d);
+      test::vary_noise(plan, sd);
       return compute(plan, 2).mean;
     };
     const std::vector<double> ordinary = noise_of(1);

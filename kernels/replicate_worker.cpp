@@ -7,6 +7,7 @@
 #include <fstream>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 
 namespace headlab {
 
@@ -19,6 +20,11 @@ std::vector<MomentLayout> layouts_of(Plans plans) {
 }
 
 }  // namespace
+
+const Plan& only_plan(Plans plans) {
+  if (plans.size() != 1) throw std::logic_error("several plans for a worker that takes one");
+  return *plans[0];
+}
 
 ReplicateWorker::ReplicateWorker(const std::vector<MomentLayout>& layouts)
     : statistics_(layouts.size()), windows_(layouts.size()), sample_sizes_(layouts.size()) {

@@ -14,6 +14,9 @@
 
 namespace headlab {
 
+/// The plan of a worker that takes one, of a backend whose plans_together() is 1.
+const Plan& only_plan(Plans plans);
+
 /// Runs a block replicate by replicate, each for all plans, and takes the moments of each node.
 /// Allocates only its results, once it has met a node as large.
 class ReplicateWorker : public Worker {

@@ -90,9 +90,7 @@ TEST_F(StageAgreement, ManyHeadsNoiseThatVariesAndLongSetsAreEquivalentToReferen
       expect_agreement(many, stage.name + ", many heads");
     }
     Plan varying = test::make_plan({.n = 150}, SoftmaxKernel{.temperature = 0.6});
-    varying.noise =
-        HeteroscedasticNoise{.sd = 0.3, .slope = 0.7, .direction = {0.5, 0, 0.2, 0, 0, 0}}.sampler(
-            varying.table, 6);
+    test::vary_noise(varying);
     stage.set(varying);
     expect_agreement(varying, stage.name + ", noise that varies");
     Plan longer = test::make_plan({.n = 9001}, GaussianKernel{.bandwidth = 0.5});

@@ -10,7 +10,6 @@
 //
 #include <hwy/targets.h>
 
-#include "kernels/cpu/head_gradients.h"
 #include "kernels/cpu/stack_arithmetic.h"
 #include "kernels/cpu/tiling.h"
 #include "kernels/cpu/worker.h"

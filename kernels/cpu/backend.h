@@ -14,6 +14,11 @@ namespace headlab {
 
 std::unique_ptr<Backend> make_cpu_backend();
 
+/// Estimates and gradients of heads that are learned, with sums over panels of keys in float64, on
+/// `threads` threads; the bits do not depend on their number. The kernel must have a
+/// norm_coefficient.
+std::unique_ptr<HeadGradients> make_cpu_gradients(const KernelLaw& kernel, int threads);
+
 /// Highway's codes of the SIMD targets this machine can run, the fastest first, and a code's name.
 std::vector<std::int64_t> cpu_targets();
 std::string cpu_simd_name(std::int64_t target);

@@ -169,9 +169,7 @@ TEST(Cpu, LargeNoiseStaysFinite) {
     Plan plan = test::make_plan({.n = 2000, .k = 1}, SoftmaxKernel{.temperature = 1},
                                 Estimator::conditional, mode);
     plan.design = StudentDesign{.dim = 6, .df = 3}.sampler(plan.table);
-    plan.noise =
-        HeteroscedasticNoise{.sd = 1e5, .slope = 0.5, .direction = {1, 0, 0, 0, 0, 0}}.sampler(
-            plan.table, plan.d);
+    test::vary_noise(plan, 1e5);
     for (std::uint64_t replicate = 0; replicate < 30; ++replicate) {
       for (const double value : one_replicate(*backend, plan, replicate).mean) {
         ASSERT_TRUE(std::isfinite(value)) << replicate;
@@ -207,25 +205,28 @@ TEST(Cpu, MemoryDoesNotGrowWithTheTrainingSet) {
   EXPECT_LT(bytes(10'000, 3), bytes(10'000, 30));
 }
 
+/// Expects the numbers of the reference to within an error, of which `relative` is a part of each.
+void expect_near_reference(const Plan& plan, std::uint64_t replicate, double error,
+                           double relative = 0) {
+  const Moments fast = one_replicate(*make_cpu_backend(), plan, replicate);
+  const Moments exact = one_replicate(*make_reference_backend(), plan, replicate);
+  for (std::size_t i = 0; i < exact.mean.size(); ++i) {
+    EXPECT_NEAR(fast.mean[i], exact.mean[i], error + relative * std::abs(exact.mean[i]))
+        << "replicate " << replicate << ", statistic " << i;
+  }
+}
+
 TEST(Cpu, SoftmaxKeepsItsDigitsWhereKeysAreFarOut) {
   // Exponents of 10^4 leave weights 10^-3 of themselves uncertain. From distances they would be
   // differences of squares of 10^8, of which float32 knows the tens.
-  const auto backend = make_cpu_backend();
-  const auto reference = make_reference_backend();
   Plan plan = test::make_plan({.n = 500}, SoftmaxKernel{.temperature = 1});
-  plan.design = NormalDesign{.dim = 6, .mean = {1e4, 1e4, 1e4, 1e4, 1e4, 1e4}}.sampler(plan.table);
-  const Moments fast = one_replicate(*backend, plan, 0);
-  const Moments exact = one_replicate(*reference, plan, 0);
-  for (std::size_t i = 0; i < exact.mean.size(); ++i) {
-    EXPECT_NEAR(fast.mean[i], exact.mean[i], 0.02) << i;
-  }
+  plan.design = NormalDesign{.dim = 6, .mean = std::vector(6, 1e4)}.sampler(plan.table);
+  expect_near_reference(plan, 0, 0.02);
 }
 
 TEST(Cpu, SoftmaxKeepsTheFractionsOfLargeExponents) {
   // Keys that all but coincide: weights differ by less than 2. In float32 an exponent of 10^6 (of
   // 2) is known to 2^-5, a weight to 2.2 %, the noise, its square, to 4.4 %.
-  const auto backend = make_cpu_backend();
-  const auto reference = make_reference_backend();
   on_every_target([&] {
     for (const double query : {9e4, 187150.4206, 7e5}) {
       Plan plan = test::make_plan({.n = 64, .d = 1, .heads = 1, .k = 1, .queries = 1},
@@ -233,29 +234,18 @@ TEST(Cpu, SoftmaxKeepsTheFractionsOfLargeExponents) {
       plan.design =
           NormalDesign{.dim = 1, .mean = {1}, .covariance = {{1e-12}}}.sampler(plan.table);
       plan.query_points = {query};
-      const Moments fast = one_replicate(*backend, plan, 0);
-      const Moments exact = one_replicate(*reference, plan, 0);
-      for (std::size_t i = 0; i < exact.mean.size(); ++i) {
-        EXPECT_NEAR(fast.mean[i], exact.mean[i], 0.044 * std::abs(exact.mean[i]))
-            << query << " " << i;
-      }
+      expect_near_reference(plan, 0, 0, 0.044);
     }
   });
 }
 
 TEST(Cpu, SoftmaxFindsTheLargestOfHugeExponents) {
   // One key decides: the value there is the estimate, on both.
-  const auto backend = make_cpu_backend();
-  const auto reference = make_reference_backend();
   Plan plan = test::make_plan({.n = 200}, SoftmaxKernel{.temperature = 1e-3});
   plan.design = StudentDesign{.dim = 6, .df = 0.5}.sampler(plan.table);
   plan.regression = StepRegression{.direction = {1, 0, 1, 0, 0, 0}}.function(plan.table, 6);
   for (std::uint64_t replicate = 0; replicate < 20; ++replicate) {
-    const Moments fast = one_replicate(*backend, plan, replicate);
-    const Moments exact = one_replicate(*reference, plan, replicate);
-    for (std::size_t i = 0; i < exact.mean.size(); ++i) {
-      EXPECT_NEAR(fast.mean[i], exact.mean[i], 1e-4) << replicate << " " << i;
-    }
+    expect_near_reference(plan, replicate, 1e-4);
   }
 }
 

@@ -19,26 +19,7 @@ namespace {
 using test::on_every_target;
 using test::one_replicate;
 
-/// Moments of plans simulated together are those of each alone, bit by bit.
-void expect_same_bits_together(const Backend& backend, const std::vector<Plan>& all) {
-  std::vector<const Plan*> plans;
-  for (const Plan& plan : all) {
-    EXPECT_TRUE(shares_draws(all[0], plan));
-    plans.push_back(&plan);
-  }
-  const Block block = {.first = 0, .count = 19};
-  std::vector<Moments> together(plans.size() * block.nodes());
-  backend.worker(plans)->run(block, together);
-  for (std::size_t p = 0; p < plans.size(); ++p) {
-    std::vector<Moments> alone(block.nodes());
-    backend.worker(*plans[p])->run(block, alone);
-    for (std::size_t i = 0; i < alone.size(); ++i) {
-      EXPECT_EQ(together[p * block.nodes() + i].mean, alone[i].mean) << "plan " << p;
-      EXPECT_EQ(together[p * block.nodes() + i].comoment, alone[i].comoment) << "plan " << p;
-      EXPECT_EQ(together[p * block.nodes() + i].windows, alone[i].windows) << "plan " << p;
-    }
-  }
-}
+constexpr Block nineteen = {.first = 0, .count = 19};
 
 TEST(CpuBits, ConditionsHaveTheBitsTogetherThatTheyHaveAlone) {
   const auto backend = make_cpu_backend();
@@ -69,7 +50,7 @@ TEST(CpuBits, ConditionsHaveTheBitsTogetherThatTheyHaveAlone) {
     taller.regression = all[0].regression;
     all.push_back(taller);
 
-    expect_same_bits_together(*backend, all);
+    test::expect_same_bits_together(*backend, all, nineteen);
   }
 }
 
@@ -79,7 +60,7 @@ TEST(CpuBits, HeadsOfTheSameKeysAndOtherQueriesAreNotOne) {
   Plan turned = plan;
   turned.query_projections = plan.projections;
   for (double& w : turned.query_projections) w *= -0.5;
-  expect_same_bits_together(*backend, {plan, turned});
+  test::expect_same_bits_together(*backend, {plan, turned}, nineteen);
 }
 
 TEST(CpuBits, ManyHeadsHaveTheBitsTogetherThatTheyHaveAlone) {
@@ -107,7 +88,7 @@ TEST(CpuBits, ManyHeadsHaveTheBitsTogetherThatTheyHaveAlone) {
               }
             },
             all[2].kernel);
-        expect_same_bits_together(*backend, all);
+        test::expect_same_bits_together(*backend, all, nineteen);
       }
     }
   }

@@ -5,8 +5,6 @@
 // splits into a sum over keys and one over queries,
 //     sum_i X_i (sum_q e_qi (u_q + norm_coefficient v_i))^T  and  sum_q x_q (sum_i e_qi v_i)^T,
 // so that the d coordinates of X and x meet only sums over one of the two.
-#include "kernels/cpu/head_gradients.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -14,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cpu/backend.h"
 #include "kernels/cpu/subnormals.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/learning/units.h"

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cpu/head_gradients.h"
-
 #include <cmath>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "kernels/cpu/backend.h"
 #include "kernels/testing/learning_agreement.h"
 
 namespace headlab {

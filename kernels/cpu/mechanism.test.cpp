@@ -109,11 +109,7 @@ TEST_F(CpuMechanism, TheAlignmentIsThatOfWeightsOnResponses) {
         for (const double bandwidth : {0.8, 0.05}) {
           Plan plan = test::make_plan({.n = n}, GaussianKernel{.bandwidth = bandwidth});
           plan.mechanism.merge = {.stride = 5, .gate = gate};
-          if (varies) {
-            plan.noise =
-                HeteroscedasticNoise{.sd = 0.3, .slope = 0.7, .direction = {0.5, 0, 0.2, 0, 0, 0}}
-                    .sampler(plan.table, 6);
-          }
+          if (varies) test::vary_noise(plan);
           const MomentLayout layout = plan.layout();
           // The last token counts in some replicates only.
           for (std::uint64_t replicate = 0; replicate < 12; ++replicate) {
@@ -190,7 +186,7 @@ TEST_F(CpuMechanism, AWindowOfAHugeTrainingSetIsDrawnAlone) {
 
 TEST_F(CpuMechanism, ConditionsHaveTheBitsTogetherThatTheyHaveAlone) {
   const auto backend = make_cpu_backend();
-  for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
+  for (const Estimator estimator : test::estimators) {
     for (const KernelLaw& kernel : {KernelLaw(GaussianKernel{.bandwidth = 0.6}),
                                     KernelLaw(SoftmaxKernel{.temperature = 0.5})}) {
       const Plan plain = test::make_plan({.n = 9001, .queries = 2}, kernel, estimator);
@@ -228,13 +224,7 @@ TEST_F(CpuMechanism, ConditionsHaveTheBitsTogetherThatTheyHaveAlone) {
           });
         }
       }
-      std::vector<const Plan*> plans;
-      for (const Plan& plan : all) plans.push_back(&plan);
-      std::vector<Moments> together(plans.size());
-      backend->worker(plans)->run({.first = 3, .count = 1, .node = 1}, together);
-      for (std::size_t p = 0; p < all.size(); ++p) {
-        EXPECT_EQ(test::one_replicate(*backend, all[p], 3).mean, together[p].mean) << p;
-      }
+      test::expect_same_bits_together(*backend, all, {.first = 3, .count = 1, .node = 1});
     }
   }
 }

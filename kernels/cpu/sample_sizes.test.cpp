@@ -54,9 +54,7 @@ std::vector<Setting> settings() {
       {"plain", plan(wide, plain, pairwise), false},
   };
   Plan uneven = plan(wide, conditional, aggregate);
-  uneven.noise =
-      HeteroscedasticNoise{.sd = 0.5, .slope = 1, .direction = {1, 0, 0, 0, 0, 0}}.sampler(
-          uneven.table, 6);
+  test::vary_noise(uneven);
   all.push_back({"uneven noise", uneven, false});
   uneven.moments = pairwise;
   all.push_back({"uneven noise, pairwise", uneven, true});

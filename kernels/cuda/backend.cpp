@@ -14,7 +14,7 @@
 #include "kernels/cuda/stack.h"
 #include "kernels/cuda/stream_pool.h"
 #include "kernels/cuda/worker.h"
-#include "kernels/sequential_worker.h"
+#include "kernels/replicate_worker.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
@@ -61,35 +61,31 @@ class CudaBackend : public Backend {
   }
 
   std::uint64_t worker_bytes(Plans plans) const override {
-    return sequential_worker_bytes(plans, [](const Plan& plan) {
-      if (plan.stack) return cuda_stack_worker_bytes(plan);
-      // On the host: the blocks in progress, each of up to 32 nodes, and the nodes that arrive.
-      const MomentLayout layout = plan.layout();
-      return 8 * (5 * 32 + 1) *
-             static_cast<std::uint64_t>(layout.statistics() + layout.comoments());
-    });
+    const Plan& plan = only_plan(plans);
+    if (plan.stack) return cuda_stack_worker_bytes(plan);
+    // On the host: the blocks in progress, each of up to 32 nodes, and the nodes that arrive.
+    const MomentLayout layout = plan.layout();
+    return 8 * (5 * 32 + 1) * static_cast<std::uint64_t>(layout.statistics() + layout.comoments());
   }
 
   std::unique_ptr<Worker> worker(Plans plans) const override {
+    const Plan& plan = only_plan(plans);
     const int device = next_device();
     auto keep = [this](const std::string& note) {
       const std::lock_guard lock(mutex_);
       if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
     };
-    return make_sequential_worker(plans, [&](const Plan& plan) -> std::unique_ptr<Worker> {
-      if (plan.controls) {
-        throw std::invalid_argument("backend cuda computes no exact controls - use --backend cpu");
-      }
-      if (!aligns_responses(plan)) {
-        throw std::invalid_argument(
-            "backend cuda computes no index of the weights where the last tokens of stage merge "
-            "have fewer points and their noise varies - use --backend cpu, moments = "
-            "\"aggregate\", "
-            "or n that is a multiple of the stride");
-      }
-      if (plan.stack) return make_cuda_stack_worker(plan, device, options_, keep, streams_);
-      return std::make_unique<CudaWorker>(plan, device, options_, keep, streams_);
-    });
+    if (plan.controls) {
+      throw std::invalid_argument("backend cuda computes no exact controls - use --backend cpu");
+    }
+    if (!aligns_responses(plan)) {
+      throw std::invalid_argument(
+          "backend cuda computes no index of the weights where the last tokens of stage merge "
+          "have fewer points and their noise varies - use --backend cpu, moments = \"aggregate\", "
+          "or n that is a multiple of the stride");
+    }
+    if (plan.stack) return make_cuda_stack_worker(plan, device, options_, keep, streams_);
+    return std::make_unique<CudaWorker>(plan, device, options_, keep, streams_);
   }
 
   std::unique_ptr<HeadGradients> head_gradients(const KernelLaw& kernel, int) const override {

@@ -11,7 +11,8 @@
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
-/// Every usable device of this machine. Throws Unavailable where there is none.
+/// Every usable device of this machine. A worker has one plan. Throws Unavailable where there is
+/// none.
 std::unique_ptr<Backend> make_cuda_backend(const Options& options = {});
 
 }  // namespace headlab::HEADLAB_CUDA_NAMESPACE

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <stdexcept>
 #include <vector>
 
 #include "kernels/testing/agreement_fixture.h"
@@ -142,9 +143,7 @@ TEST_F(CudaAgreement, EveryKernelOnAFewPointsIsEquivalentToReference) {
         options_.limits.stores_keys = heads == 17;
         Plan plan = test::make_plan({.n = 100, .d = k + 3, .heads = heads, .k = k, .queries = 7},
                                     kernels[turn++ % kernels.size()], estimator, mode);
-        const std::vector<double> direction(static_cast<std::size_t>(plan.d), 0.2);
-        plan.noise = HeteroscedasticNoise{.sd = 0.4, .slope = 1.5, .direction = direction}.sampler(
-            plan.table, plan.d);
+        test::vary_noise(plan);
         expect_statistics(plan);
       }
     }
@@ -163,6 +162,14 @@ TEST_F(CudaAgreement, EveryStageOnAFewPointsIsEquivalentToReference) {
     stage.set(plan);
     expect_agreement(plan);
   }
+}
+
+TEST_F(Cuda, AWorkerHasOnePlan) {
+  const auto backend = make_cuda_backend();
+  const Plan plan = test::make_plan({}, GaussianKernel{});
+  const std::vector<const Plan*> plans(backend->plans_together() + 1, &plan);
+  EXPECT_THROW(backend->worker(plans), std::logic_error);
+  EXPECT_THROW(backend->worker_bytes(plans), std::logic_error);
 }
 
 #if defined(HEADLAB_EMULATE_CUDA)

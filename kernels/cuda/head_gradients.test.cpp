@@ -3,12 +3,11 @@
 #include "kernels/cuda/head_gradients.h"
 
 #include <cmath>
-#include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/head_gradients.h"
+#include "kernels/cpu/backend.h"
 #include "kernels/cuda/backend.h"
 #include "kernels/learning/fit.h"
 #include "kernels/learning/worker.h"
@@ -68,19 +67,9 @@ TEST_F(CudaGradients, DoNotDependOnWhatWasAskedBefore) {
 }
 
 TEST_F(CudaGradients, AFitGoesTheSameWayAsOnTheCpu) {
-  // Y = cos(2 direction.x) + noise, x ~ N(0, I_3), direction = (0.8, 0.6, 0).
-  std::mt19937_64 random(3);
-  std::normal_distribution<double> normal;
-  FitPoints points{.d = 3, .x = {}, .y = {}};
-  for (std::size_t i = 0; i < 200; ++i) {
-    for (int c = 0; c < 3; ++c) points.x.push_back(static_cast<float>(normal(random)));
-    const double along =
-        0.8 * static_cast<double>(points.x[3 * i]) + 0.6 * static_cast<double>(points.x[3 * i + 1]);
-    points.y.push_back(std::cos(2 * along) + 0.1 * normal(random));
-  }
+  const FitPoints points = test::single_index_points(200);
   const GaussianKernel kernel{.bandwidth = 0.4};
-  Learning learning;
-  learning.start = {.heads = 1, .d = 3, .k = 1, .keys = {1, 0, 0}, .queries = {}, .weights = {1}};
+  const Learning learning = test::one_head();
   const Fit here = fit_heads(learning, 0, points, *gradients_of(kernel)).value();
   const Fit there = fit_heads(learning, 0, points, *make_cpu_gradients(kernel, 1)).value();
   EXPECT_EQ(here.steps, there.steps);

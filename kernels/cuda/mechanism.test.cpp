@@ -19,9 +19,7 @@ TEST_F(Cuda, NoiseThatVariesOverAnIncompleteGroupHasNoAlignment) {
   plan.mechanism.merge.stride = 3;
   const auto backend = make_cuda_backend(test_options());
   EXPECT_NO_THROW(backend->worker(plan));
-  plan.noise =
-      HeteroscedasticNoise{.sd = 0.3, .slope = 0.7, .direction = {0.5, 0, 0, 0, 0, 0}}.sampler(
-          plan.table, 6);
+  test::vary_noise(plan);
   EXPECT_THROW(backend->worker(plan), std::invalid_argument);
   Plan silent = plan;
   silent.noise = NormalNoise{.sd = 0}.sampler(silent.table, 6);
@@ -49,14 +47,7 @@ TEST_F(Cuda, BitsOfStagesDoNotDependOnTheBatchOrTheOrderOfThreads) {
       Plan plan = test::make_plan({.n = 50, .queries = 3}, GaussianKernel{.bandwidth = 0.3});
       if (sequence) plan.ar1 = Ar1(0.7);
       stage.set(plan);
-      const Block block = {.first = 16, .count = 5};
-      const auto expected = run(plan, block);
-      for (const std::int64_t batch : {1, 3}) {
-        EXPECT_TRUE(same_bits(run(plan, block, in_batches(batch)), expected));
-      }
-      set_order(Order::descending);
-      EXPECT_TRUE(same_bits(run(plan, block), expected));
-      set_order(Order::ascending);
+      expect_bits_of_any_batch_and_order(plan, {.first = 16, .count = 5}, {1, 3});
     }
   }
 }

@@ -5,10 +5,11 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/cuda/advice.h"
-#include "kernels/cuda/survey.h"
+#include "kernels/cuda/status.h"
 #include "kernels/host.h"
 
 namespace headlab::cuda {
@@ -325,53 +326,28 @@ double highest_clock(int number) {
   return 1e3 * kilohertz;
 }
 
-Memory::Memory(std::uint64_t bytes) {
+void FreeOnDevice::operator()(void* data) const noexcept {
+  cudaFree(data);
+}
+void FreeOnHost::operator()(void* data) const noexcept {
+  cudaFreeHost(data);
+}
+
+template <class Free>
+Allocation<Free>::Allocation(std::uint64_t bytes) {
   if (bytes == 0) return;
-  const cudaError_t error = cudaMalloc(&data_, bytes);
+  constexpr bool on_device = std::is_same_v<Free, FreeOnDevice>;
+  void* data = nullptr;
+  const cudaError_t error = on_device ? cudaMalloc(&data, bytes) : cudaMallocHost(&data, bytes);
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();  // or the next launch would report it
-    data_ = nullptr;
     return;
   }
-  check(error, of_bytes("cudaMalloc", bytes));
+  check(error, of_bytes(on_device ? "cudaMalloc" : "cudaMallocHost", bytes));
+  data_.reset(data);
 }
-
-Memory::Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
-
-// The old array goes with `taken`.
-Memory& Memory::operator=(Memory&& other) noexcept {
-  Memory taken(std::move(other));
-  std::swap(data_, taken.data_);
-  return *this;
-}
-
-// A failure here was reported by an earlier call.
-Memory::~Memory() {
-  if (data_ != nullptr) cudaFree(data_);
-}
-
-HostMemory::HostMemory(std::uint64_t bytes) {
-  if (bytes == 0) return;
-  const cudaError_t error = cudaMallocHost(&data_, bytes);
-  if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();
-    data_ = nullptr;
-    return;
-  }
-  check(error, of_bytes("cudaMallocHost", bytes));
-}
-
-HostMemory::HostMemory(HostMemory&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
-
-HostMemory& HostMemory::operator=(HostMemory&& other) noexcept {
-  HostMemory taken(std::move(other));
-  std::swap(data_, taken.data_);
-  return *this;
-}
-
-HostMemory::~HostMemory() {
-  if (data_ != nullptr) cudaFreeHost(data_);
-}
+template class Allocation<FreeOnDevice>;
+template class Allocation<FreeOnHost>;
 
 Stream::Stream() {
   cudaStream_t stream = nullptr;
@@ -466,29 +442,22 @@ void Stream::check_launch(const char* kernel) {
   last_kernel = kernel;
 }
 
+void Mark::Free::operator()(void* event) const noexcept {
+  cudaEventDestroy(static_cast<cudaEvent_t>(event));
+}
+
 Mark::Mark(Stream& stream) {
   cudaEvent_t event = nullptr;
   check(cudaEventCreate(&event), "creating an event");
-  event_ = event;
-  // The destructor does not run where the constructor throws.
-  const cudaError_t error = cudaEventRecord(event, static_cast<cudaStream_t>(stream.handle()));
-  if (error != cudaSuccess) {
-    cudaEventDestroy(event);
-    check(error, "recording an event");
-  }
-}
-
-Mark::Mark(Mark&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
-
-Mark::~Mark() {
-  if (event_ != nullptr) cudaEventDestroy(static_cast<cudaEvent_t>(event_));
+  event_.reset(event);
+  check(cudaEventRecord(event, static_cast<cudaStream_t>(stream.handle())), "recording an event");
 }
 
 double Mark::seconds_since(const Mark& earlier) const {
-  check(cudaEventSynchronize(static_cast<cudaEvent_t>(event_)), "waiting for an event");
+  check(cudaEventSynchronize(static_cast<cudaEvent_t>(event_.get())), "waiting for an event");
   float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(earlier.event_),
-                             static_cast<cudaEvent_t>(event_)),
+  check(cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(earlier.event_.get()),
+                             static_cast<cudaEvent_t>(event_.get())),
         "measuring time");
   return 1e-3 * static_cast<double>(milliseconds);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -55,45 +56,36 @@ std::uint64_t local_memory_of(const void* kernel);
 /// The highest clock of a device's multiprocessors [Hz].
 double highest_clock(int number);
 
-/// Memory of this thread's device. Empty where it did not suffice.
-class Memory {
+/// Frees what a runtime made; a failure was reported by an earlier call.
+struct FreeOnDevice {
+  void operator()(void* data) const noexcept;
+};
+struct FreeOnHost {
+  void operator()(void* data) const noexcept;
+};
+
+/// An allocation. Empty where memory did not suffice.
+template <class Free>
+class Allocation {
  public:
-  Memory() = default;
+  Allocation() = default;
   /// Tries to allocate; `empty()` afterwards if there was not enough.
-  explicit Memory(std::uint64_t bytes);
-  Memory(Memory&& other) noexcept;
-  Memory& operator=(Memory&& other) noexcept;
-  ~Memory();
+  explicit Allocation(std::uint64_t bytes);
 
   bool empty() const { return data_ == nullptr; }
   template <class T>
   T* as() const {
-    return static_cast<T*>(data_);
+    return static_cast<T*>(data_.get());
   }
 
  private:
-  void* data_ = nullptr;
+  std::unique_ptr<void, Free> data_;
 };
 
-/// Page-locked memory of the host, which a device copies to without a copy in between. Empty where
-/// it did not suffice.
-class HostMemory {
- public:
-  HostMemory() = default;
-  explicit HostMemory(std::uint64_t bytes);
-  HostMemory(HostMemory&& other) noexcept;
-  HostMemory& operator=(HostMemory&& other) noexcept;
-  ~HostMemory();
-
-  bool empty() const { return data_ == nullptr; }
-  template <class T>
-  T* as() const {
-    return static_cast<T*>(data_);
-  }
-
- private:
-  void* data_ = nullptr;
-};
+/// Memory of this thread's device.
+using Memory = Allocation<FreeOnDevice>;
+/// Page-locked memory of the host, which a device copies to without a copy in between.
+using HostMemory = Allocation<FreeOnHost>;
 
 /// Memory of this thread's device that only grows, from which arrays are taken. Allocating and
 /// freeing wait for the device, and take longer than a small condition of a sweep.
@@ -181,15 +173,15 @@ class Mark {
  public:
   /// After the work that is queued now.
   explicit Mark(Stream& stream);
-  Mark(Mark&& other) noexcept;
-  Mark& operator=(Mark&&) = delete;
-  ~Mark();
 
   /// Time since `earlier` [s]; waits until the device has reached this mark.
   double seconds_since(const Mark& earlier) const;
 
  private:
-  void* event_ = nullptr;
+  struct Free {
+    void operator()(void* event) const noexcept;
+  };
+  std::unique_ptr<void, Free> event_;
 };
 
 }  // namespace headlab::HEADLAB_CUDA_NAMESPACE

@@ -64,11 +64,7 @@ TEST_F(SplitProducts, KeepTheDigitsInEverySum) {
       SCOPED_TRACE(std::to_string(heads) + " heads" + (varies ? ", noise varies" : ""));
       Plan plan = test::make_plan({.n = 3, .d = 20, .heads = heads, .k = 8, .queries = 20},
                                   GaussianKernel{.bandwidth = 1.5}, Estimator::conditional, mode);
-      if (varies) {
-        const std::vector<double> direction(20, 0.2);
-        plan.noise = HeteroscedasticNoise{.sd = 0.4, .slope = 1.5, .direction = direction}.sampler(
-            plan.table, plan.d);
-      }
+      if (varies) test::vary_noise(plan);
       const LaunchPlan launch = plan_launch(plan);
       ASSERT_EQ(launch.register_heads, heads <= 8 ? heads : 0);
       ASSERT_EQ(launch.totals.ensemble, mode == MomentMode::aggregate);

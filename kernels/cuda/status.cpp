@@ -8,9 +8,6 @@
 #include <regex>
 #include <sstream>
 
-#if defined(HEADLAB_HAVE_CUDA)
-#include "kernels/cuda/survey.h"
-#endif
 #include "kernels/host.h"
 
 namespace headlab::cuda {

@@ -21,6 +21,20 @@ struct Status {
   std::string next;  ///< next step for the user, one line
 };
 
+/// Survey of this machine by the CUDA runtime. Only in builds with CUDA.
+struct Survey {
+  int driver = 0;       ///< CUDA version it supports, 0 where there is none
+  int runtime = 0;      ///< CUDA version of this build
+  std::string problem;  ///< reason why no GPU can be used, empty where one can
+  std::vector<GpuStatus> gpus;
+};
+
+/// Made once. Creates no context on any device.
+const Survey& survey();
+
+/// Toolkit and architectures of this build, where it has CUDA.
+const BuildFacts& build_facts();
+
 /// Inspects the build and the machine. Does not throw for missing parts.
 Status status();
 

@@ -17,23 +17,22 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/projection.h"
-#include "kernels/cuda/timing.h"
 #include "kernels/testing/device_fixture.h"
+#include "kernels/testing/kernel_times.h"
 
 namespace headlab::emulated_cuda {
 namespace {
 
 TEST_F(Cuda, BitsDoNotDependOnTheBatchOrTheOrderOfThreads) {
-  for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
-    const Plan plan = test::make_plan({.n = 70}, GaussianKernel{.bandwidth = 0.3}, estimator);
-    const Block block = {.first = 16, .count = 29};
-    const auto expected = run(plan, block);
-    for (const std::int64_t batch : {1, 2, 3, 7, 8, 29, 1 << 20}) {
-      EXPECT_TRUE(same_bits(run(plan, block, in_batches(batch)), expected));
-    }
-    set_order(Order::descending);
-    EXPECT_TRUE(same_bits(run(plan, block), expected));
-    set_order(Order::ascending);
+  for (const Estimator estimator : test::estimators) {
+    expect_bits_of_any_batch_and_order(
+        test::make_plan({.n = 70}, GaussianKernel{.bandwidth = 0.3}, estimator),
+        {.first = 16, .count = 29}, {1, 2, 3, 7, 8, 29, 1 << 20});
+    // Tensor cores.
+    Plan plan = test::make_plan({.n = 130, .d = 20, .heads = 3, .k = 16, .queries = 5},
+                                GaussianKernel{.bandwidth = 2.5}, estimator);
+    test::vary_noise(plan);
+    expect_bits_of_any_batch_and_order(plan, {.first = 0, .count = 5, .node = 1}, {1, 2, 3});
   }
 }
 
@@ -109,23 +108,6 @@ TEST_F(Cuda, OutOfMemoryShrinksTheBatchAndSaysSo) {
   EXPECT_TRUE(same_bits(out, expected));
   ASSERT_EQ(backend->notes().size(), 1u);
   EXPECT_NE(backend->notes()[0].find("continues with"), std::string::npos) << backend->notes()[0];
-}
-
-TEST_F(Cuda, BitsOfTensorCoresAndStagesDoNotDependOnTheBatch) {
-  const Block block = {.first = 0, .count = 5, .node = 1};
-  Plan noisy = test::make_plan({.n = 130, .d = 20, .heads = 3, .k = 16, .queries = 5},
-                               GaussianKernel{.bandwidth = 2.5});
-  noisy.noise =
-      HeteroscedasticNoise{.sd = 0.4, .slope = 1.5, .direction = std::vector<double>(20, 0.2)}
-          .sampler(noisy.table, 20);
-  Plan merged = test::make_plan({.n = 130}, GaussianKernel{.bandwidth = 0.6});
-  merged.mechanism.merge.stride = 2;
-  for (const Plan& plan : {noisy, merged}) {
-    const auto expected = run(plan, block);
-    for (const std::int64_t batch : {1, 2, 3}) {
-      EXPECT_TRUE(same_bits(run(plan, block, in_batches(batch)), expected));
-    }
-  }
 }
 
 TEST_F(Cuda, BatchesFillADeviceAndNotMore) {

@@ -10,7 +10,6 @@
 
 #include "kernels/host.h"
 #include "kernels/reference/ensemble.h"
-#include "kernels/reference/head_gradients.h"
 #include "kernels/reference/training_set.h"
 #include "kernels/replicate_worker.h"
 #include "kernels/stack/worker.h"

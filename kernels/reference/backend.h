@@ -11,4 +11,8 @@ namespace headlab {
 
 std::unique_ptr<Backend> make_reference_backend();
 
+/// Estimates and gradients of heads that are learned, by the formulas of
+/// kernels/learning/head_gradients.h. The kernel must have a norm_coefficient.
+std::unique_ptr<HeadGradients> make_reference_gradients(const KernelLaw& kernel);
+
 }  // namespace headlab

@@ -10,8 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "kernels/reference/ensemble.h"
-#include "kernels/reference/training_set.h"
+#include "kernels/testing/agreement.h"
 #include "kernels/testing/paths.h"
 #include "kernels/testing/test_plans.h"
 
@@ -213,21 +212,8 @@ TEST(Reference, GivesAPlanTheSameBitsAloneAndWithOthers) {
     c.queries = 2;
     c.query_points.resize(2 * static_cast<std::size_t>(c.d));
     c.truth.resize(2);
-    const std::vector<const Plan*> plans = {&a, &b, &c};
-    const auto backend = make_reference_backend();
-    const Block block{.first = 16, .count = 20};
-    std::vector<Moments> together(plans.size() * block.nodes());
-    backend->worker(plans)->run(block, together);
-    for (std::size_t p = 0; p < plans.size(); ++p) {
-      std::vector<Moments> alone(block.nodes());
-      backend->worker(*plans[p])->run(block, alone);
-      for (std::size_t i = 0; i < alone.size(); ++i) {
-        const Moments& node = together[p * alone.size() + i];
-        EXPECT_EQ(node.mean, alone[i].mean);
-        EXPECT_EQ(node.comoment, alone[i].comoment);
-        EXPECT_EQ(node.windows, alone[i].windows);
-      }
-    }
+    test::expect_same_bits_together(*make_reference_backend(), {a, b, c},
+                                    {.first = 16, .count = 20});
   }
 }
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/reference/head_gradients.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "kernels/learning/units.h"
+#include "kernels/reference/backend.h"
 
 namespace headlab {
 namespace {

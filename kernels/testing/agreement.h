@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <sstream>
 #include <string>
 #include <variant>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "kernels/backend.h"
 #include "kernels/reference/ensemble.h"
@@ -23,6 +26,38 @@ inline Moments one_replicate(const Backend& backend, const Plan& plan, std::uint
   std::vector<Moments> out(1);
   backend.worker(plan)->run({.first = replicate, .count = 1, .node = 1}, out);
   return out[0];
+}
+
+/// True where two results are the same bits; NaN is never the same.
+inline ::testing::AssertionResult same_bits(const std::vector<Moments>& a,
+                                            const std::vector<Moments>& b) {
+  if (a.size() != b.size()) return ::testing::AssertionFailure() << "different numbers of nodes";
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!(a[i].count == b[i].count && a[i].windows == b[i].windows && a[i].mean == b[i].mean &&
+          a[i].comoment == b[i].comoment)) {
+      return ::testing::AssertionFailure() << "node " << i << " differs";
+    }
+  }
+  return ::testing::AssertionSuccess();
+}
+
+/// Moments of plans simulated together are those of each alone, bit by bit.
+inline void expect_same_bits_together(const Backend& backend, const std::vector<Plan>& all,
+                                      const Block& block) {
+  std::vector<const Plan*> plans;
+  for (const Plan& plan : all) {
+    EXPECT_TRUE(shares_draws(all[0], plan));
+    plans.push_back(&plan);
+  }
+  const std::size_t nodes = block.nodes();
+  std::vector<Moments> together(plans.size() * nodes), alone(nodes);
+  backend.worker(plans)->run(block, together);
+  for (std::size_t p = 0; p < plans.size(); ++p) {
+    backend.worker(*plans[p])->run(block, alone);
+    const auto first = together.begin() + static_cast<std::ptrdiff_t>(p * nodes);
+    EXPECT_TRUE(same_bits({first, first + static_cast<std::ptrdiff_t>(nodes)}, alone))
+        << "plan " << p;
+  }
 }
 
 /// The statistics of one replicate in float64 [layout.statistics()], how far off a backend may be,

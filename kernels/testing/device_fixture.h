@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,11 +16,11 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/backend.h"
-#include "kernels/cuda/kernel_choice.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/worker.h"
 #include "kernels/testing/agreement.h"
 #include "kernels/testing/cuda_tolerance.h"
+#include "kernels/testing/kernel_choice.h"
 #include "kernels/testing/test_plans.h"
 #if defined(HEADLAB_EMULATE_CUDA)
 #include "kernels/cuda/emulator/control.h"
@@ -50,18 +51,7 @@ inline std::vector<Moments> run(const Plan& plan, const Block& block,
   return out;
 }
 
-/// True where two results are the same bits; NaN is never the same.
-inline ::testing::AssertionResult same_bits(const std::vector<Moments>& a,
-                                            const std::vector<Moments>& b) {
-  if (a.size() != b.size()) return ::testing::AssertionFailure() << "different numbers of nodes";
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (!(a[i].count == b[i].count && a[i].windows == b[i].windows && a[i].mean == b[i].mean &&
-          a[i].comoment == b[i].comoment)) {
-      return ::testing::AssertionFailure() << "node " << i << " differs";
-    }
-  }
-  return ::testing::AssertionSuccess();
-}
+using test::same_bits;
 
 /// What the comparisons of a test case with one choice of kernels found.
 struct ComparedKernel {
@@ -119,6 +109,18 @@ class Cuda : public ::testing::Test {
   static void set_order(Order order) {
     set_thread_order(order);
     set_block_order(order);
+  }
+  /// Expects the same bits in batches of these sizes, and with threads and blocks in another order.
+  static void expect_bits_of_any_batch_and_order(const Plan& plan, const Block& block,
+                                                 std::initializer_list<std::int64_t> batches) {
+    const auto expected = run(plan, block);
+    for (const std::int64_t batch : batches) {
+      EXPECT_TRUE(same_bits(run(plan, block, in_batches(batch)), expected))
+          << "batch " << batch << ' ' << test::text_of(plan);
+    }
+    set_order(Order::descending);
+    EXPECT_TRUE(same_bits(run(plan, block), expected)) << test::text_of(plan);
+    set_order(Order::ascending);
   }
 #else
   void SetUp() override {

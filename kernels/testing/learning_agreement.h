@@ -13,7 +13,7 @@
 
 #include "kernels/laws.h"
 #include "kernels/learning/head_gradients.h"
-#include "kernels/reference/head_gradients.h"
+#include "kernels/reference/backend.h"
 #include "kernels/testing/agreement.h"
 
 namespace headlab::test {
@@ -214,6 +214,27 @@ inline std::vector<FitShape> fit_shapes() {
 inline std::vector<KernelLaw> learnable_kernels(const FitShape& shape) {
   const double width = shape.k > 10 ? 4 : 0.7;
   return {GaussianKernel{.bandwidth = width}, SoftmaxKernel{.temperature = width}};
+}
+
+/// Y = cos(2 direction.x) + noise, x ~ N(0, I_3), direction = (0.8, 0.6, 0).
+inline FitPoints single_index_points(std::size_t n, double sd = 0.1) {
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal;
+  FitPoints points{.d = 3, .x = {}, .y = {}};
+  for (std::size_t i = 0; i < n; ++i) {
+    for (int c = 0; c < 3; ++c) points.x.push_back(static_cast<float>(normal(random)));
+    const double along =
+        0.8 * static_cast<double>(points.x[3 * i]) + 0.6 * static_cast<double>(points.x[3 * i + 1]);
+    points.y.push_back(std::cos(2 * along) + sd * normal(random));
+  }
+  return points;
+}
+
+/// One head of dimension 1 that looks along the first axis.
+inline Learning one_head() {
+  Learning learning;
+  learning.start = {.heads = 1, .d = 3, .k = 1, .keys = {1, 0, 0}, .queries = {}, .weights = {1}};
+  return learning;
 }
 
 }  // namespace headlab::test

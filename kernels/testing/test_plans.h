@@ -92,4 +92,11 @@ inline Plan make_plan(const Shape& shape, const KernelLaw& kernel,
   return plan;
 }
 
+/// Noise whose scale varies over the points.
+inline void vary_noise(Plan& plan, double sd = 0.4) {
+  HeteroscedasticNoise law{.sd = sd, .slope = 1.5};
+  for (int c = 0; c < plan.d; ++c) law.direction.push_back(c % 2 == 0 ? 0.3 : -0.1);
+  plan.noise = law.sampler(plan.table, plan.d);
+}
+
 }  // namespace headlab::test

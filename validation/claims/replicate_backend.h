@@ -11,7 +11,6 @@
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/training_set.h"
 #include "kernels/replicate_worker.h"
-#include "kernels/sequential_worker.h"
 
 namespace headlab {
 
@@ -28,7 +27,7 @@ class ReplicateBackend : public Backend {
   int workers(int threads) const override { return inner_.workers(threads); }
   std::uint64_t worker_bytes(Plans plans) const override { return inner_.worker_bytes(plans); }
   std::unique_ptr<Worker> worker(Plans plans) const override {
-    return make_sequential_worker(plans, make_);
+    return make_(only_plan(plans));
   }
 
  private:

@@ -211,9 +211,8 @@ std::logic_error Machine::error(const std::string& what) const {
 }
 
 Thread& Machine::running(const char* caller) const {
-  if (running_ == nullptr) {
+  if (running_ == nullptr)
     throw std::logic_error(std::string(caller) + " outside of a kernel - call it under emulate");
-  }
   return *running_;
 }
 
@@ -222,14 +221,9 @@ Thread& Machine::at(unsigned position) const {
 }
 
 bool Machine::release_barrier() {
-  for (unsigned t = 0; t < grid_.threads; ++t) {
-    if (threads_[t]->state != State::at_barrier) {
-      return false;
-    }
-  }
-  for (unsigned t = 0; t < grid_.threads; ++t) {
-    threads_[t]->state = State::ready;
-  }
+  for (unsigned t = 0; t < grid_.threads; ++t)
+    if (threads_[t]->state != State::at_barrier) return false;
+  for (unsigned t = 0; t < grid_.threads; ++t) threads_[t]->state = State::ready;
   position_ = 0;
   return true;
 }
@@ -237,9 +231,7 @@ bool Machine::release_barrier() {
 /// Why no thread can run: names a thread that waits and one that it waits for in vain.
 std::logic_error Machine::deadlock() const {
   const auto find = [&](unsigned begin, unsigned end, auto holds) {
-    while (begin < end && !holds(threads_[begin]->state)) {
-      ++begin;
-    }
+    while (begin < end && !holds(threads_[begin]->state)) ++begin;
     return begin;
   };
   const auto said = [&](unsigned t) {
@@ -265,9 +257,7 @@ std::logic_error Machine::deadlock() const {
 /// The next to run; the host when all have ended or one has failed.
 Context& Machine::next() {
   running_ = nullptr;
-  if (failure_ || stopping_) {
-    return host_;
-  }
+  if (failure_ || stopping_) return host_;
   do {
     while (position_ < grid_.threads) {
       Thread& thread = at(position_++);
@@ -289,16 +279,12 @@ Context& Machine::next() {
 
 void Machine::leave(Thread& self) {
   Context& to = next();
-  if (&to != &self) {
-    switch_stacks(self, to);
-  }
+  if (&to != &self) switch_stacks(self, to);
 }
 
 void Machine::wait(Thread& self) {
   leave(self);
-  if (stopping_) {
-    throw Stopped{};
-  }
+  if (stopping_) throw Stopped{};
 }
 
 void Machine::wait_at_barrier() {
@@ -313,18 +299,14 @@ void Machine::wait_at_warp(const WarpCall& call) {
   self.call = &call;
   const unsigned lane = self.number % warp;
   // Lanes come in order, so the last of them finds the others here, or there is a deadlock.
-  if (lane == (descending_ ? 0 : warp - 1)) {
-    perform(self.number - lane);
-  }
+  if (lane == (descending_ ? 0 : warp - 1)) perform(self.number - lane);
   wait(self);
 }
 
 void Machine::perform(unsigned first) {
   Calls calls;
   for (unsigned lane = 0; lane < warp; ++lane) {
-    if (threads_[first + lane]->state != State::at_warp) {
-      return;
-    }
+    if (threads_[first + lane]->state != State::at_warp) return;
     calls[lane] = threads_[first + lane]->call;
   }
   for (const WarpCall* call : calls) {
@@ -335,9 +317,7 @@ void Machine::perform(unsigned first) {
     }
   }
   (calls[0]->b != nullptr ? multiply_add : calls[0]->count != 0 ? load_matrices : shuffle)(calls);
-  for (unsigned lane = 0; lane < warp; ++lane) {
-    threads_[first + lane]->state = State::ready;
-  }
+  for (unsigned lane = 0; lane < warp; ++lane) threads_[first + lane]->state = State::ready;
   // The warp runs before the others.
   position_ = descending_ ? grid_.threads - first - warp : first;
 }
@@ -368,9 +348,7 @@ void Machine::run_block() {
   }
   position_ = 0;
   switch_stacks(host_, next());
-  if (!failure_) {
-    return;
-  }
+  if (!failure_) return;
   stopping_ = true;
   for (unsigned t = 0; t < grid_.threads; ++t) {
     Thread& thread = *threads_[t];
@@ -385,9 +363,7 @@ void Machine::run_block() {
 
 void Machine::run(const Grid& grid, const std::function<void()>& kernel) {
   const auto reject = [](bool wrong, const char* why) {
-    if (wrong) {
-      throw std::logic_error(std::string("emulate: ") + why);
-    }
+    if (wrong) throw std::logic_error(std::string("emulate: ") + why);
   };
   reject(kernel_ != nullptr, "a kernel cannot launch another");
   reject(grid.threads == 0 || grid.threads % warp != 0 || grid.threads > 1024,
@@ -434,12 +410,10 @@ void check_shared(const void* address, const char* caller) {
   machine().running(caller);
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   const auto base = reinterpret_cast<std::uintptr_t>(detail::place.shared);
-  if (at % 16 != 0) {
+  if (at % 16 != 0)
     throw std::logic_error(std::string(caller) + ": both ends have to be aligned to 16 bytes");
-  }
-  if (at < base || at - base + 16 > machine().shared_bytes()) {
+  if (at < base || at - base + 16 > machine().shared_bytes())
     throw std::logic_error(std::string(caller) + ": not in the shared memory of the block");
-  }
 }
 
 }  // namespace
@@ -463,9 +437,8 @@ void synchronise_block() {
 }
 
 void detail::shuffle_xor(const void* value, void* result, std::size_t bytes, int mask) {
-  if (mask < 0 || mask >= static_cast<int>(warp)) {
+  if (mask < 0 || mask >= static_cast<int>(warp))
     throw std::logic_error("shuffle_xor: the mask is 0 to 31, not " + std::to_string(mask));
-  }
   machine().wait_at_warp(
       {.name = "shuffle_xor", .bytes = bytes, .mask = mask, .a = value, .result = result});
 }
@@ -492,9 +465,8 @@ float exp2_unit(float t) {
 void copy_async(float* shared, const float* global) {
   Thread& self = machine().running("copy_async");
   check_shared(shared, "copy_async");
-  if (reinterpret_cast<std::uintptr_t>(global) % 16 != 0) {
+  if (reinterpret_cast<std::uintptr_t>(global) % 16 != 0)
     throw std::logic_error("copy_async: both ends have to be aligned to 16 bytes");
-  }
   self.copies.push_back({shared, global, self.committed});
 }
 

@@ -35,11 +35,8 @@ std::vector<Visit> visits() {
 TEST_F(Emulator, RunsEveryThreadOnceInTheOrderAskedFor) {
   std::vector<Visit> expected;
   for (unsigned y = 0; y < 2; ++y) {
-    for (unsigned x = 0; x < 3; ++x) {
-      for (unsigned t = 0; t < 64; ++t) {
-        expected.emplace_back(y, x, t);
-      }
-    }
+    for (unsigned x = 0; x < 3; ++x)
+      for (unsigned t = 0; t < 64; ++t) expected.emplace_back(y, x, t);
   }
   EXPECT_EQ(visits(), expected);
   set_thread_order(Order::descending);
@@ -52,9 +49,8 @@ TEST_F(Emulator, RefusesGridsThatADeviceWouldRefuse) {
   EXPECT_EQ(error_of({1, 1, 1024, max_shared_bytes}, nothing), "");
   for (const Grid& grid :
        {Grid{0, 1, 32, 0}, Grid{1, 0, 32, 0}, Grid{1, 65536, 32, 0}, Grid{1, 1, 0, 0},
-        Grid{1, 1, 33, 0}, Grid{1, 1, 1056, 0}, Grid{1, 1, 32, max_shared_bytes + 1}}) {
+        Grid{1, 1, 33, 0}, Grid{1, 1, 1056, 0}, Grid{1, 1, 32, max_shared_bytes + 1}})
     EXPECT_NE(error_of(grid, nothing), "");
-  }
   EXPECT_NE(error_of({}, [] { emulate({}, [] {}); }), "");
   EXPECT_THROW(synchronise_block(), std::logic_error);
   EXPECT_THROW(shuffle_xor(1, 1), std::logic_error);
@@ -73,9 +69,7 @@ TEST_F(Emulator, LaunchesKernelsOnAStream) {
          0.5f);
   std::array<float, 64> out{};
   stream.copy_to_host(out.data(), memory.as<float>(), sizeof(out));
-  for (unsigned i = 0; i < 64; ++i) {
-    EXPECT_EQ(out[i], 0.5f * static_cast<float>(i % 32));
-  }
+  for (unsigned i = 0; i < 64; ++i) EXPECT_EQ(out[i], 0.5f * static_cast<float>(i % 32));
 }
 
 // ---- Shared memory and the barrier ----
@@ -98,9 +92,7 @@ std::vector<float> reversed(bool barrier) {
   emulate({1, 1, 128, 128 * sizeof(float)}, [&] {
     const unsigned t = thread_index();
     shared_floats()[t] = static_cast<float>(t);
-    if (barrier) {
-      synchronise_block();
-    }
+    if (barrier) synchronise_block();
     out[t] = shared_floats()[127 - t];
   });
   return out;
@@ -109,18 +101,14 @@ std::vector<float> reversed(bool barrier) {
 TEST_F(Emulator, ABarrierLetsEveryThreadSeeWhatTheOthersWrote) {
   in_both_orders([] {
     const auto out = reversed(true);
-    for (unsigned t = 0; t < 128; ++t) {
-      EXPECT_EQ(out[t], static_cast<float>(127 - t));
-    }
+    for (unsigned t = 0; t < 128; ++t) EXPECT_EQ(out[t], static_cast<float>(127 - t));
   });
 }
 
 TEST_F(Emulator, AMissingBarrierShowsPoison) {
   in_both_orders([] {
     int poisoned = 0;
-    for (const float x : reversed(false)) {
-      poisoned += std::isnan(x) ? 1 : 0;
-    }
+    for (const float x : reversed(false)) poisoned += std::isnan(x) ? 1 : 0;
     EXPECT_EQ(poisoned, 64);
   });
 }
@@ -130,14 +118,10 @@ float sum_of_two_broadcasts(bool barrier) {
   float sum = 0;
   emulate({1, 1, 64, sizeof(float)}, [&] {
     for (const float value : {1.0f, 100.0f}) {
-      if (thread_index() == 0) {
-        *shared_floats() = value;
-      }
+      if (thread_index() == 0) *shared_floats() = value;
       synchronise_block();
       sum += *shared_floats();
-      if (barrier) {
-        synchronise_block();
-      }
+      if (barrier) synchronise_block();
     }
   });
   return sum;
@@ -156,18 +140,14 @@ TEST_F(Emulator, ADivergentBarrierThrows) {
     EXPECT_EQ(
         error_of({1, 1, 64, 0},
                  [] {
-                   if (thread_index() != 40) {
-                     synchronise_block();
-                   }
+                   if (thread_index() != 40) synchronise_block();
                  }),
         "emulated kernel, block (0, 0): thread 0 waits at synchronise_block but thread 40 has "
         "ended - every thread of a block has to call it");
     EXPECT_EQ(
         error_of({2, 1, 64, 0},
                  [] {
-                   if (block_index_x() == 1 && thread_index() == 33) {
-                     shuffle_xor(1, 1);
-                   }
+                   if (block_index_x() == 1 && thread_index() == 33) shuffle_xor(1, 1);
                    synchronise_block();
                  }),
         "emulated kernel, block (1, 0): thread 33 waits at shuffle_xor but thread 32 waits at "
@@ -206,9 +186,7 @@ struct Copied {
   float sums[3] = {};  // of what the lanes see of each of three groups
 
   Copied() {
-    for (int i = 0; i < 3 * 32 * 4; ++i) {
-      global[i] = static_cast<float>(i / 128 + 1);
-    }
+    for (int i = 0; i < 3 * 32 * 4; ++i) global[i] = static_cast<float>(i / 128 + 1);
   }
 };
 
@@ -220,27 +198,22 @@ Copied copied(const Wait& wait, bool commit_last = true) {
     const unsigned t = thread_index();
     for (unsigned group = 0; group < 3; ++group) {
       copy_async(shared_floats() + 128 * group + 4 * t, c.global + 128 * group + 4 * t);
-      if (group < 2 || commit_last) {
-        commit_copies();
-      }
+      if (group < 2 || commit_last) commit_copies();
     }
     wait();
     synchronise_block();
-    for (unsigned group = 0; group < 3; ++group) {
+    for (unsigned group = 0; group < 3; ++group)
       c.sums[group] += shared_floats()[128 * group + 4 * (31 - t) + 3];
-    }
   });
   return c;
 }
 
 void expect_sums(const Copied& c, int groups) {
-  for (int group = 0; group < 3; ++group) {
-    if (group < groups) {
+  for (int group = 0; group < 3; ++group)
+    if (group < groups)
       EXPECT_EQ(c.sums[group], 32.0f * static_cast<float>(group + 1));
-    } else {
+    else
       EXPECT_TRUE(std::isnan(c.sums[group])) << "group " << group;
-    }
-  }
 }
 
 TEST_F(Emulator, CopiesAreThereWhenTheirThreadHasWaited) {
@@ -305,9 +278,7 @@ TEST_F(Emulator, WhatAThreadThrowsComesOutAndTheOthersAreUnwound) {
         entered_next_block |= block_index_x() == 1;
         synchronise_block();
         shuffle_xor(1, 1);
-        if (thread_index() == 21) {
-          throw std::runtime_error("thread 21");
-        }
+        if (thread_index() == 21) throw std::runtime_error("thread 21");
         synchronise_block();
       });
       FAIL() << "nothing was thrown";
@@ -343,14 +314,10 @@ TEST_F(Emulator, RunsOnSeveralHostThreadsAtOnce) {
       results[host] = std::move(out);
     });
   }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
-  for (unsigned host = 0; host < hosts; ++host) {
-    for (unsigned i = 0; i < 20 * 64; ++i) {
+  for (std::thread& thread : threads) thread.join();
+  for (unsigned host = 0; host < hosts; ++host)
+    for (unsigned i = 0; i < 20 * 64; ++i)
       ASSERT_EQ(results[host][i], static_cast<float>(host * 1000 + i / 64 + 20));
-    }
-  }
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 #include <new>
 #include <set>
 #include <thread>
-#include <utility>
+#include <type_traits>
 
 #include "kernels/cuda/emulator/control.h"
 
@@ -28,8 +28,8 @@ struct Array {
   int device;
 };
 
-/// What the emulated hardware is and holds, for all host threads.
-struct Hardware {
+/// What tests set and count.
+struct Settings {
   int devices = 1;
   std::uint64_t memory = std::uint64_t{1} << 30;
   int failing_allocation = 0;
@@ -39,6 +39,11 @@ struct Hardware {
   int large_kernels = 0;
   std::set<int> lost;
   std::map<int, double> delays;
+};
+
+/// What the emulated hardware is and holds, for all host threads.
+struct Hardware {
+  Settings set;
   std::map<const unsigned char*, Array> arrays;
   std::uint64_t in_use = 0;
   std::uint64_t peak = 0;
@@ -46,10 +51,8 @@ struct Hardware {
 
   std::uint64_t free(int device) const {
     std::uint64_t used = 0;
-    for (const auto& [data, array] : arrays) {
-      used += array.device == device ? array.bytes : 0;
-    }
-    return memory - std::min(memory, used);
+    for (const auto& [data, array] : arrays) used += array.device == device ? array.bytes : 0;
+    return set.memory - std::min(set.memory, used);
   }
 };
 
@@ -81,9 +84,7 @@ void check_thread(const void* stream, const std::string& what) {
 void check_range(const void* stream, const void* data, std::uint64_t bytes,
                  const std::string& what) {
   check_thread(stream, what);
-  if (bytes == 0) {
-    return;
-  }
+  if (bytes == 0) return;
   const std::lock_guard lock(mutex);
   const auto* begin = static_cast<const unsigned char*>(data);
   auto array = hardware().arrays.upper_bound(begin);
@@ -91,9 +92,8 @@ void check_range(const void* stream, const void* data, std::uint64_t bytes,
     --array;
     const auto offset = static_cast<std::uint64_t>(begin - array->first);
     if (array->second.device == device_of(stream) && offset <= array->second.bytes &&
-        bytes <= array->second.bytes - offset) {
+        bytes <= array->second.bytes - offset)
       return;
-    }
   }
   throw device_error(device_of(stream), what + ": " + std::to_string(bytes) +
                                             " bytes that are not in one array of this device");
@@ -105,17 +105,16 @@ void check_range(const void* stream, const void* data, std::uint64_t bytes,
 
 std::vector<DeviceInfo> usable_devices() {
   const std::lock_guard lock(mutex);
-  if (hardware().devices == 0) {
+  if (hardware().set.devices == 0)
     throw Unavailable("cuda: no device (emulated) - use the cpu backend");
-  }
   std::vector<DeviceInfo> devices;
-  for (int number = 0; number < hardware().devices; ++number) {
+  for (int number = 0; number < hardware().set.devices; ++number) {
     devices.push_back({.number = number,
                        .name = "emulated",
                        .major = 9,
                        .minor = 0,
                        .multiprocessors = 2,
-                       .memory = hardware().memory,
+                       .memory = hardware().set.memory,
                        .shared_memory = max_shared_bytes});
   }
   return devices;
@@ -123,8 +122,9 @@ std::vector<DeviceInfo> usable_devices() {
 
 void use_device(int number) {
   const std::lock_guard lock(mutex);
-  if (number < 0 || number >= hardware().devices) {
-    throw device_error(number, "no such device - there are " + std::to_string(hardware().devices));
+  if (number < 0 || number >= hardware().set.devices) {
+    throw device_error(number,
+                       "no such device - there are " + std::to_string(hardware().set.devices));
   }
   current_device = number;
 }
@@ -136,79 +136,49 @@ std::uint64_t free_memory() {
 
 std::uint64_t total_memory() {
   const std::lock_guard lock(mutex);
-  return hardware().memory;
+  return hardware().set.memory;
 }
 
 std::uint64_t local_memory_of(const void*) {
   const std::lock_guard lock(mutex);
-  return hardware().local_memory;
+  return hardware().set.local_memory;
 }
 
 double highest_clock(int) {
   return 1e9;
 }
 
-Memory::Memory(std::uint64_t bytes) {
+void FreeOnDevice::operator()(void* data) const noexcept {
   const std::lock_guard lock(mutex);
-  Hardware& m = hardware();
-  const bool fails = m.failing_allocation > 0 && --m.failing_allocation == 0;
-  if (fails || bytes == 0 || bytes > m.free(current_device)) {
-    return;
-  }
-  data_ = ::operator new(bytes, alignment, std::nothrow);
-  if (data_ == nullptr) {
-    return;
-  }
-  std::memset(data_, 0xff, bytes);
-  ++m.allocations;
-  m.arrays[static_cast<unsigned char*>(data_)] = {bytes, current_device};
-  m.in_use += bytes;
-  m.peak = std::max(m.peak, m.in_use);
-}
-
-Memory::Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
-
-Memory& Memory::operator=(Memory&& other) noexcept {
-  // The old array goes with `taken`.
-  Memory taken(std::move(other));
-  std::swap(data_, taken.data_);
-  return *this;
-}
-
-Memory::~Memory() {
-  if (data_ == nullptr) {
-    return;
-  }
-  const std::lock_guard lock(mutex);
-  const auto array = hardware().arrays.find(static_cast<unsigned char*>(data_));
+  const auto array = hardware().arrays.find(static_cast<unsigned char*>(data));
   hardware().in_use -= array->second.bytes;
   hardware().arrays.erase(array);
-  ::operator delete(data_, alignment);
+  ::operator delete(data, alignment);
+}
+void FreeOnHost::operator()(void* data) const noexcept {
+  ::operator delete(data, alignment);
 }
 
-HostMemory::HostMemory(std::uint64_t bytes) {
+template <class Free>
+Allocation<Free>::Allocation(std::uint64_t bytes) {
+  constexpr bool on_device = std::is_same_v<Free, FreeOnDevice>;
   const std::lock_guard lock(mutex);
   Hardware& m = hardware();
-  const bool fails = m.failing_allocation > 0 && --m.failing_allocation == 0;
-  if (fails || bytes == 0) {
-    return;
+  const bool fails = m.set.failing_allocation > 0 && --m.set.failing_allocation == 0;
+  if (fails || bytes == 0 || (on_device && bytes > m.free(current_device))) return;
+  void* const data = ::operator new(bytes, alignment, std::nothrow);
+  if (data == nullptr) return;
+  std::memset(data, 0xff, bytes);
+  data_.reset(data);
+  ++m.set.allocations;
+  if constexpr (on_device) {
+    m.arrays[static_cast<unsigned char*>(data)] = {bytes, current_device};
+    m.in_use += bytes;
+    m.peak = std::max(m.peak, m.in_use);
   }
-  data_ = ::operator new(bytes, alignment);
-  std::memset(data_, 0xff, bytes);
-  ++m.allocations;
 }
-
-HostMemory::HostMemory(HostMemory&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
-
-HostMemory& HostMemory::operator=(HostMemory&& other) noexcept {
-  HostMemory taken(std::move(other));
-  std::swap(data_, taken.data_);
-  return *this;
-}
-
-HostMemory::~HostMemory() {
-  ::operator delete(data_, alignment);
-}
+template class Allocation<FreeOnDevice>;
+template class Allocation<FreeOnHost>;
 
 // ---- Streams ----
 
@@ -225,16 +195,12 @@ Stream::~Stream() {
 
 void Stream::copy_to_device(void* device, const void* host, std::uint64_t bytes) {
   check_range(stream_, device, bytes, "copy to the device");
-  if (bytes > 0) {
-    std::memcpy(device, host, bytes);
-  }
+  if (bytes > 0) std::memcpy(device, host, bytes);
 }
 
 void Stream::copy_to_host(void* host, const void* device, std::uint64_t bytes) {
   check_range(stream_, device, bytes, "copy to the host");
-  if (bytes > 0) {
-    std::memcpy(host, device, bytes);
-  }
+  if (bytes > 0) std::memcpy(host, device, bytes);
 }
 
 void Stream::copy_rows_to_host(void* host, const void* device, std::uint64_t bytes,
@@ -247,9 +213,7 @@ void Stream::copy_rows_to_host(void* host, const void* device, std::uint64_t byt
 
 void Stream::clear(void* device, std::uint64_t bytes) {
   check_range(stream_, device, bytes, "clear");
-  if (bytes > 0) {
-    std::memset(device, 0, bytes);
-  }
+  if (bytes > 0) std::memset(device, 0, bytes);
 }
 
 void Stream::synchronise() {
@@ -257,16 +221,13 @@ void Stream::synchronise() {
   double delay = 0;
   {
     const std::lock_guard lock(mutex);
-    const auto found = hardware().delays.find(device_of(stream_));
-    if (found != hardware().delays.end()) {
-      delay = found->second;
-    }
+    const auto found = hardware().set.delays.find(device_of(stream_));
+    if (found != hardware().set.delays.end()) delay = found->second;
   }
   std::this_thread::sleep_for(std::chrono::duration<double>(delay));
   const std::lock_guard lock(mutex);
-  if (hardware().lost.contains(device_of(stream_))) {
+  if (hardware().set.lost.contains(device_of(stream_)))
     throw device_error(device_of(stream_), "lost (a test said so) - run again on another device");
-  }
 }
 
 void Stream::start_products() {}
@@ -282,9 +243,8 @@ void Stream::multiply(const float* w, const float* x, float* keys, int outputs, 
   for (std::uint64_t row = 0; row < rows; ++row) {
     for (std::uint64_t column = 0; column < columns; ++column) {
       float sum = 0;
-      for (std::uint64_t c = 0; c < depth; ++c) {
+      for (std::uint64_t c = 0; c < depth; ++c)
         sum = std::fma(w[row * depth + c], x[c * columns + column], sum);
-      }
       keys[row * columns + column] = sum;
     }
   }
@@ -293,7 +253,7 @@ void Stream::multiply(const float* w, const float* x, float* keys, int outputs, 
 void Stream::allow_shared_memory(const void* kernel) {
   if (large_kernels_.insert(kernel).second) {
     const std::lock_guard lock(mutex);
-    ++hardware().large_kernels;
+    ++hardware().set.large_kernels;
   }
 }
 
@@ -301,8 +261,8 @@ void Stream::check_launch(const char* kernel) {
   check_thread(stream_, std::string("launch of ") + kernel);
   const std::lock_guard lock(mutex);
   Hardware& m = hardware();
-  const bool fails = m.failing_launch > 0 && --m.failing_launch == 0;
-  if (fails || m.local_memory > m.free(current_device)) {
+  const bool fails = m.set.failing_launch > 0 && --m.set.failing_launch == 0;
+  if (fails || m.set.local_memory > m.free(current_device)) {
     throw OutOfMemory("cuda device " + std::to_string(current_device) + " (emulated): launch of " +
                       kernel + ": out of memory (" +
                       (fails ? "a test said so" : "for its local variables") + ")");
@@ -312,21 +272,20 @@ void Stream::check_launch(const char* kernel) {
 // ---- Time ----
 
 // A stream executes its work at once, so that the wall clock is its time.
-Mark::Mark(Stream& stream) {
-  check_thread(stream.handle(), "mark");
-  event_ = new std::chrono::steady_clock::time_point(std::chrono::steady_clock::now());
+using Time = std::chrono::steady_clock::time_point;
+
+void Mark::Free::operator()(void* event) const noexcept {
+  delete static_cast<Time*>(event);
 }
 
-Mark::Mark(Mark&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
-
-Mark::~Mark() {
-  delete static_cast<std::chrono::steady_clock::time_point*>(event_);
+Mark::Mark(Stream& stream) {
+  check_thread(stream.handle(), "mark");
+  event_.reset(new Time(std::chrono::steady_clock::now()));
 }
 
 double Mark::seconds_since(const Mark& earlier) const {
-  using Time = std::chrono::steady_clock::time_point;
-  return std::chrono::duration<double>(*static_cast<const Time*>(event_) -
-                                       *static_cast<const Time*>(earlier.event_))
+  return std::chrono::duration<double>(*static_cast<const Time*>(event_.get()) -
+                                       *static_cast<const Time*>(earlier.event_.get()))
       .count();
 }
 
@@ -334,63 +293,53 @@ double Mark::seconds_since(const Mark& earlier) const {
 
 void control::reset() {
   const std::lock_guard lock(mutex);
-  const Hardware fresh;
-  Hardware& m = hardware();
-  m.devices = fresh.devices;
-  m.memory = fresh.memory;
-  m.failing_allocation = 0;
-  m.failing_launch = 0;
-  m.local_memory = 0;
-  m.allocations = 0;
-  m.large_kernels = 0;
-  m.lost.clear();
-  m.delays.clear();
-  m.peak = m.in_use;
+  hardware().set = {};
+  hardware().peak = hardware().in_use;
 }
 
 void control::set_devices(int count) {
   const std::lock_guard lock(mutex);
-  hardware().devices = count;
+  hardware().set.devices = count;
 }
 
 void control::set_memory(std::uint64_t bytes) {
   const std::lock_guard lock(mutex);
-  hardware().memory = bytes;
+  hardware().set.memory = bytes;
 }
 
 void control::fail_allocation(int k) {
   const std::lock_guard lock(mutex);
-  hardware().failing_allocation = k;
+  hardware().set.failing_allocation = k;
 }
 
 void control::fail_launch(int k) {
   const std::lock_guard lock(mutex);
-  hardware().failing_launch = k;
+  hardware().set.failing_launch = k;
 }
 
 void control::set_local_memory(std::uint64_t bytes) {
   const std::lock_guard lock(mutex);
-  hardware().local_memory = bytes;
+  hardware().set.local_memory = bytes;
 }
 
 void control::slow_down(int number, double seconds) {
   const std::lock_guard lock(mutex);
-  hardware().delays[number] = seconds;
+  hardware().set.delays[number] = seconds;
 }
 
 int control::allocations() {
   const std::lock_guard lock(mutex);
-  return hardware().allocations;
+  return hardware().set.allocations;
 }
 
 int control::large_kernels() {
   const std::lock_guard lock(mutex);
-  return hardware().large_kernels;
+  return hardware().set.large_kernels;
 }
 
 void control::lose_device(int number) {
   const std::lock_guard lock(mutex);
-  hardware().lost.insert(number);
+  hardware().set.lost.insert(number);
 }
 
 std::uint64_t control::bytes_in_use() {

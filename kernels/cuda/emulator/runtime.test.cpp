@@ -82,9 +82,7 @@ TEST_F(EmulatedRuntime, CountsTheMemoryOfEachDevice) {
 TEST_F(EmulatedRuntime, MemoryIsPoisonedAndMoves) {
   Memory memory(12);
   auto* data = memory.as<float>();
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(std::isnan(data[i]));
-  }
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(std::isnan(data[i]));
   Memory other(std::move(memory));
   EXPECT_EQ(other.as<float>(), data);
   Memory third(8);
@@ -233,9 +231,7 @@ TEST_F(EmulatedRuntime, CountsOnSeveralHostThreads) {
       }
     });
   }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
+  for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(control::bytes_in_use(), 0u);
   EXPECT_GE(control::peak_bytes(), 640u);
   EXPECT_LE(control::peak_bytes(), 40u * 64);

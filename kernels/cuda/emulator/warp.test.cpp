@@ -32,15 +32,11 @@ TEST_F(Emulator, ShufflesInWarpsThatTakeDifferentPaths) {
     emulate({1, 1, 128, 0}, [&] {
       const unsigned warp = thread_index() / 32;
       int sum = 1;
-      for (unsigned round = 0; round < warp; ++round) {
-        sum += shuffle_xor(sum, 16);
-      }
+      for (unsigned round = 0; round < warp; ++round) sum += shuffle_xor(sum, 16);
       synchronise_block();
       sums[thread_index()] = sum;
     });
-    for (unsigned t = 0; t < 128; ++t) {
-      EXPECT_EQ(sums[t], 1 << (t / 32));
-    }
+    for (unsigned t = 0; t < 128; ++t) EXPECT_EQ(sums[t], 1 << (t / 32));
   });
 }
 
@@ -49,19 +45,16 @@ TEST_F(Emulator, AShuffleOfPartOfAWarpThrows) {
     EXPECT_EQ(
         error_of({1, 1, 64, 0},
                  [] {
-                   if (thread_index() != 50) {
-                     shuffle_xor(1.0f, 2);
-                   }
+                   if (thread_index() != 50) shuffle_xor(1.0f, 2);
                  }),
         "emulated kernel, block (0, 0): thread 32 waits at shuffle_xor but thread 50 has ended "
         "- all 32 lanes of a warp have to call it");
     EXPECT_NE(error_of({},
                        [] {
-                         if (thread_index() < 16) {
+                         if (thread_index() < 16)
                            shuffle_xor(1.0f, 2);
-                         } else {
+                         else
                            shuffle_xor(1.0, 2);
-                         }
                        }),
               "");
     EXPECT_NE(error_of({},
@@ -69,11 +62,10 @@ TEST_F(Emulator, AShuffleOfPartOfAWarpThrows) {
                          float d[4]{};
                          const std::uint32_t words[4]{};
                          const std::uint32_t two[2]{};
-                         if (thread_index() == 3) {
+                         if (thread_index() == 3)
                            shuffle_xor(1.0f, 2);
-                         } else {
+                         else
                            multiply_add_f16(d, words, two);
-                         }
                        }),
               "");
   });
@@ -94,9 +86,8 @@ template <int K>
 Matrices multiplied(Matrices m, bool swapped = false) {
   emulate({1, 1, 32, 16 * 8 * 2}, [&] {
     auto* rows = reinterpret_cast<std::uint16_t*>(shared_memory());
-    for (unsigned at = thread_index(); at < 16 * 8; at += 32) {
+    for (unsigned at = thread_index(); at < 16 * 8; at += 32)
       rows[at] = static_cast<std::uint16_t>(pack_halves(m.b[at / 8][at % 8], 0));
-    }
     synchronise_block();
     const unsigned group = thread_index() >> 2;
     const unsigned first = (thread_index() & 3) * 2;
@@ -119,9 +110,7 @@ Matrices multiplied(Matrices m, bool swapped = false) {
       const std::uint32_t upper[1] = {b[0]};
       multiply_add_f16(d, a, upper);
     }
-    for (unsigned i = 0; i < 4; ++i) {
-      m.d[i < 2 ? group : group + 8][first + (i & 1)] = d[i];
-    }
+    for (unsigned i = 0; i < 4; ++i) m.d[i < 2 ? group : group + 8][first + (i & 1)] = d[i];
   });
   return m;
 }
@@ -130,21 +119,12 @@ Matrices multiplied(Matrices m, bool swapped = false) {
 Matrices integers() {
   Matrices m{};
   float next = 1;
-  for (auto& row : m.a) {
-    for (float& x : row) {
-      x = next++;
-    }
-  }
-  for (auto& row : m.b) {
-    for (float& x : row) {
-      x = next++;
-    }
-  }
-  for (auto& row : m.d) {
-    for (float& x : row) {
-      x = 1000 * next++;
-    }
-  }
+  for (auto& row : m.a)
+    for (float& x : row) x = next++;
+  for (auto& row : m.b)
+    for (float& x : row) x = next++;
+  for (auto& row : m.d)
+    for (float& x : row) x = 1000 * next++;
   return m;
 }
 
@@ -154,9 +134,8 @@ int differences(const Matrices& given, const Matrices& got, unsigned columns) {
   for (unsigned i = 0; i < 16; ++i) {
     for (unsigned j = 0; j < 8; ++j) {
       double sum = given.d[i][j];
-      for (unsigned k = 0; k < columns; ++k) {
+      for (unsigned k = 0; k < columns; ++k)
         sum += static_cast<double>(given.a[i][k]) * given.b[k][j];
-      }
       count += got.d[i][j] == sum ? 0 : 1;
     }
   }
@@ -241,9 +220,7 @@ TEST_F(Emulator, MultiplicationOfPartOfAWarpThrows) {
                        float d[4]{};
                        const std::uint32_t a[4]{};
                        const std::uint32_t b[2]{};
-                       if (thread_index() > 0) {
-                         multiply_add_f16(d, a, b);
-                       }
+                       if (thread_index() > 0) multiply_add_f16(d, a, b);
                      }),
             "emulated kernel, block (0, 0): thread 1 waits at multiply_add_f16 but thread 0 has "
             "ended - all 32 lanes of a warp have to call it");

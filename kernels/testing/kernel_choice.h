@@ -2,6 +2,8 @@
 /// \file Which kernels weigh the keys of a plan, in words: for tests and benchmarks.
 #pragma once
 
+#include <cstddef>
+#include <iterator>
 #include <string>
 
 #include "kernels/cuda/launch_plan.h"
@@ -10,42 +12,12 @@ namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
 /// The form of the inner loop, as tools/check/slots.toml names it.
 inline const char* form_of(Microkernel microkernel) {
-  using enum Microkernel;
-  switch (microkernel) {
-    case distances1:
-      return "distances1";
-    case distances2:
-      return "distances2";
-    case distances4:
-      return "distances4";
-    case distances8:
-      return "distances8";
-    case dots1:
-      return "dots1";
-    case dots2:
-      return "dots2";
-    case dots3:
-      return "dots3";
-    case dots4:
-      return "dots4";
-    case shifted1:
-      return "shifted1";
-    case shifted2:
-      return "shifted2";
-    case shifted4:
-      return "shifted4";
-    case tensor8:
-      return "tensor8";
-    case tensor16:
-      return "tensor16";
-    case tensor32:
-      return "tensor32";
-    case tensor64:
-      return "tensor64";
-    case any:
-      break;
-  }
-  return "any";
+  constexpr const char* names[] = {"distances1", "distances2", "distances4", "distances8",
+                                   "dots1",      "dots2",      "dots3",      "dots4",
+                                   "shifted1",   "shifted2",   "shifted4",   "tensor8",
+                                   "tensor16",   "tensor32",   "tensor64",   "any"};
+  static_assert(std::size(names) == static_cast<std::size_t>(Microkernel::any) + 1);
+  return names[static_cast<std::size_t>(microkernel)];
 }
 
 struct KernelChoice {

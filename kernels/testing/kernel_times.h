@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/timing.h"
+/// \file Times of the steps of a batch on a device, for tests and benchmarks.
+#pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,7 +12,18 @@
 #include "kernels/cuda/worker.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
-namespace {
+
+/// Median times of the steps of one warm batch on the device itself [s].
+struct KernelTimes {
+  std::int64_t replicates = 0;  ///< of the batch
+  double weights = 0;           ///< kernel weights of the batch: replicates x n x H x Q
+  double draw = 0;
+  double project = 0;
+  double weigh = 0;     ///< the fused kernel, with its second pass where it has one
+  double collect = 0;   ///< the sums of its panels
+  double fallback = 0;  ///< the list of unsafe rows, the rows on it, and counts of windows
+  double moments = 0;   ///< statistics and leaves
+};
 
 /// Median time of a step [s]. The step is queued many times between two marks, so that the device's
 /// time is measured and not the host's.
@@ -28,9 +42,8 @@ double median_seconds(Stream& stream, int repeats, const Step& step) {
   return *middle;
 }
 
-}  // namespace
-
-KernelTimes time_kernels(const Plan& plan, int device, const Options& options, int repeats) {
+/// Measures each step `repeats` times.
+inline KernelTimes time_kernels(const Plan& plan, int device, const Options& options, int repeats) {
   CudaWorker worker(
       plan, device, options, [](const std::string&) {}, std::make_shared<StreamPool>());
   Batch& batch = worker.batch();
