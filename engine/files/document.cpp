@@ -350,9 +350,10 @@ std::string number_text(double number) {
 }
 
 std::string one_line(const std::string& text, std::size_t most) {
-  std::string out = visible(text);
+  std::string out = text;
   std::ranges::replace_if(
-      out, [](char c) { return c == '\n' || c == '\t'; }, ' ');
+      out, [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+  out = visible(out);
   if (out.size() > most) {
     // Not inside a UTF-8 sequence.
     while (most > 0 && (static_cast<unsigned char>(out[most]) & 0xc0) == 0x80) --most;

@@ -62,7 +62,7 @@ TEST(document, text_of_another_encoding) {
 }
 
 TEST(document, messages_quote_what_is_no_utf8_as_question_marks) {
-  EXPECT_EQ(one_line("a\nb\x1b \u00e9"), "a b  \u00e9");
+  EXPECT_EQ(one_line("a\nb\x1b \u00e9"), "a b\\u001b \u00e9");
   EXPECT_EQ(one_line("\xff\xc3_\xe2\x82"), "??_??");
   EXPECT_EQ(one_line("\xc0\xaf\xf5\x80"), "????");
 }
@@ -179,7 +179,7 @@ TEST(document, set_value_replaces_and_creates) {
 }
 
 TEST(document, one_line) {
-  EXPECT_EQ(one_line("a\r\nb\tc\x7f"), "a  b c ");
+  EXPECT_EQ(one_line("a\r\nb\tc\x7f"), "a  b c\\u007f");
   EXPECT_EQ(one_line("abcdef", 3), "abc...");
   EXPECT_EQ(one_line("ab\xc3\xa9", 3), "ab...");
 }

@@ -30,7 +30,7 @@ constexpr double min_spread = 1e-5, min_errors = 1e3;
 /// Largest |mean| in the pilot of what is subtracted, in standard errors: what is further off has
 /// much of its mean in replicates so rare that the pilot has none, and coefficients that do not
 /// know them.
-constexpr double max_mean_errors = 3;
+constexpr double max_mean_errors = 3.5;
 
 /// True where a control varies by more than rounding, and no more wildly than its mean can bear.
 bool is_usable(const ControlSample& control) {

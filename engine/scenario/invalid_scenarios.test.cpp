@@ -195,7 +195,7 @@ TEST(bad_scenarios, sections_and_their_keys) {
 19 replicates = 100|estimator = true
 ! s.toml:20:13: run.estimator: is a boolean, needs a string
 19 replicates = 100|[claim]|name = "hdi"|margins = 1
-! s.toml:22:1: claim.margins: unknown key (allowed: name, form, index, expected, margin, compare) - did you mean "margin"?
+! s.toml:22:1: claim.margins: unknown key (allowed: name, form, index, expected, margin, compare, statement, assumptions, refuted_by, origin, pairs, note) - did you mean "margin"?
 19 replicates = 100|[claim]|name = 3
 ! s.toml:21:8: claim.name: is an integer, needs a string
 19 replicates = 100|[claim]|margin = -1

@@ -10,7 +10,7 @@ namespace {
 
 TEST(Markup, EscapesWhateverATextHolds) {
   EXPECT_EQ(escaped("<b a=\"1\">x & y</b>"), "&lt;b a=&quot;1&quot;&gt;x &amp; y&lt;/b&gt;");
-  EXPECT_EQ(escaped("e\x01\x1b[31m\x7f"), "e\xef\xbf\xbd\xef\xbf\xbd[31m\xef\xbf\xbd");
+  EXPECT_EQ(escaped("e\x01\x1b[31m\x7f"), "e\\u0001\\u001b[31m\\u007f");
   EXPECT_EQ(escaped("± \xff ²"), "± \xef\xbf\xbd ²");
   EXPECT_EQ(escaped("two\nlines\tkept"), "two\nlines\tkept");
   EXPECT_EQ(element("p", {{"title", "a\"<"}}, "<b>x</b>"), "<p title=\"a&quot;&lt;\"><b>x</b></p>");
