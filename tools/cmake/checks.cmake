@@ -219,6 +219,25 @@ headlab_faulty_page(estimate "the output lacks: 0.0083"
   "    $ headlab run scenarios/quickstart.toml --replicates 64\n    ...\n    0.0083 ± 0.0000064")
 headlab_faulty_page(nothing "nothing.md: no command" "Prose.")
 
+# Commands that are killed, or whose calls of the system fail, lose nothing: some calls of each command. All of
+# them are a part of tools/test --nightly. A sanitizer would have to be loaded first.
+if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  add_library(headlab_fault_injector MODULE check/faults/injector.cpp)
+  target_link_libraries(headlab_fault_injector PRIVATE ${CMAKE_DL_LIBS})
+  set(faults ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/faults)
+  foreach(kind IN ITEMS kill 28 read-5)
+    add_test(NAME faults.${kind} COMMAND ${faults} $<TARGET_FILE:headlab> $<TARGET_FILE:headlab_fault_injector>
+             --kinds ${kind} --most 4)
+    set_tests_properties(faults.${kind} PROPERTIES LABELS tools)
+  endforeach()
+  # A program that removes a file of the user.
+  file(WRITE ${check_dir}/careless "#!/bin/sh\nrm -f precious.txt\nexec '${PROJECT_BINARY_DIR}/headlab' \"$@\"\n")
+  file(CHMOD ${check_dir}/careless PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+  add_test(NAME faults_find_a_lost_file COMMAND ${faults} ${check_dir}/careless
+           $<TARGET_FILE:headlab_fault_injector> --kinds 28 --most 2 --only theory)
+  set_tests_properties(faults_find_a_lost_file PROPERTIES PASS_REGULAR_EXPRESSION "precious.txt is lost" LABELS tools)
+endif()
+
 # The program does what the tests of its behaviour say, which are text.
 set(behaviour_script ${CMAKE_CURRENT_SOURCE_DIR}/check/behaviour.py)
 file(GLOB behaviours CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cli/behaviour/*.txt)
