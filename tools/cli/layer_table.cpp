@@ -221,12 +221,14 @@ Columns of_sweep(const Scenario& scenario, const std::vector<ConditionResult>& c
     return layers.rows.empty() ? Estimate{} : layers.rows.back().metrics[layer_metric(name)];
   };
   for (const auto& [name, heading] : metrics) {
-    const auto cell = [&](const ConditionResult& one) { return last(*one.layers, name); };
+    const auto cell = [&, name = name](const ConditionResult& one) {
+      return last(*one.layers, name);
+    };
     add_estimates(heading, cells_of(conditions, cell), columns);
   }
   for (const auto& [name, heading] : metrics) {
     if (!conditions.front().difference) break;
-    const auto cell = [&](const ConditionResult& one) {
+    const auto cell = [&, name = name](const ConditionResult& one) {
       return last(one.difference->layers, name);
     };
     add_estimates(std::string(heading) + " difference", cells_of(conditions, cell), columns);
