@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/files/words.h"
 #include "tools/cli/figure_text.h"
 
 namespace headlab::tools {
@@ -40,12 +41,14 @@ std::size_t Columns::Column::columns() const {
 }
 
 void Columns::add(const std::string& heading, std::vector<std::string> cells, bool to_the_right) {
+  for (std::string& cell : cells) cell = visible(cell);  // as wide as it will be shown
   columns_.push_back({heading, std::move(cells), to_the_right});
 }
 
 void Columns::add_key(const std::string& heading, std::vector<std::string> cells,
                       bool to_the_right) {
-  columns_.push_back({heading, std::move(cells), to_the_right, true});
+  add(heading, std::move(cells), to_the_right);
+  columns_.back().key = true;
 }
 
 void Columns::add_figures(const std::string& heading, std::vector<std::string> cells) {
