@@ -10,7 +10,7 @@ A file has tests; each begins with a line "== what it shows" and an empty folder
     use world                     the files of tools/cli/testing/world, a.toml and s.toml
     --- NAME                      the file NAME, of the lines up to a line "---"
     $ COMMAND                     a step: bash runs it, with the program as `headlab`, the source tree as
-                                  $SOURCE, no standard input and no GPU
+                                  $SOURCE, no standard input and no GPU, and what functions.sh there adds
                                   say EXPRESSION... prints Python's values; j is the JSON on standard input
     | text                        a line that it writes to standard output
     ! text                        a line that it writes to standard error
@@ -161,7 +161,8 @@ def check(path, headlab, write):
     steps, faults = [], []
     for name, parts in read(path):
         # Without the machine's GPUs the program says the same everywhere.
-        with commands.scratch(headlab, SOURCE=SOURCE, COLUMNS=None, CUDA_VISIBLE_DEVICES="") as (work, environment):
+        with commands.scratch(headlab, SOURCE=SOURCE, COLUMNS=None, CUDA_VISIBLE_DEVICES="",
+                              BASH_ENV=WORLDS / "functions.sh") as (work, environment):
             (work.parent / "bin/say").symlink_to(WORLDS / "say.py")
             for part in parts:
                 if isinstance(part, Step):

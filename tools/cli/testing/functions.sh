@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the commands of tests may use; bash reads it first.
+
+# Kills a process of this shell, which says nothing of that, and waits until it is gone.
+slay() {
+  disown "$1"
+  kill -9 "$1"
+  while kill -0 "$1" 2> /dev/null; do sleep 0.01; done
+}
