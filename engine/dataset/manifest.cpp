@@ -180,7 +180,7 @@ ShardRecords records_of(const Value& manifest) {
 
 constexpr const char* no_manifest = "no manifest";
 
-/// What is at `path`; nothing where there is no file, nor JSON in it.
+/// The file at `path` as JSON, or nothing if it is not JSON.
 std::optional<Value> manifest_at(const std::string& path) {
   return parse_json(read_file(path, max_manifest_bytes));
 }

@@ -42,8 +42,9 @@ using ShardRecords = std::map<ShardId, std::vector<FileRecord>>;
 std::string manifest_json(const Dataset& dataset, const ShardRecords& records,
                           const Provenance& program);
 
-/// Where the manifest at `path` says first that it is of another data set than `dataset`, as
-/// "conditions/0/parameters/run/seed", or that it is "no manifest". Empty where there is no file.
+/// The first key in which the manifest at `path` differs from that of `dataset`, such as
+/// "conditions/0/parameters/run/seed", or "no manifest" for another kind of file. Empty if they
+/// agree or there is no file.
 std::string difference_to_manifest(const std::string& path, const Dataset& dataset,
                                    const Provenance& program);
 
@@ -64,7 +65,7 @@ struct FilesOfManifest {
   std::vector<std::string> names;  ///< of finished shards, relative to its folder
   bool complete = false;           ///< it says so
 };
-/// Nothing where the file at `path` is no manifest. Names that no data set has are left out.
+/// Reads a manifest; empty if the file at `path` is not one. Ignores names that no data set uses.
 FilesOfManifest files_of_manifest(const std::string& path);
 
 /// True for names as condition_000/shard_00.nc and condition_000/shard_00/X.npy.

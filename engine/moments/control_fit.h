@@ -25,8 +25,8 @@ struct ControlSample {
 /// lists sets of controls, by number; the first set that proves its worth is taken: least squares
 /// on either half of the replicates has to divide the variance on the other by more than
 /// min_control_gain, by a one-sided 99 % bound, and what is subtracted to have mean 0 to 3.5
-/// standard errors, which it has not where rare replicates make much of it. All 0 where none does. What is not used may be
-/// infinite.
+/// standard errors, which it has not where rare replicates make much of it. All 0 where none does.
+/// What is not used may be infinite.
 std::vector<double> fit_controls(std::span<const double> y, std::span<const ControlSample> controls,
                                  double max_rest_kurtosis,
                                  std::span<const std::vector<std::size_t>> choices);

@@ -8,7 +8,8 @@
 namespace headlab::tools {
 
 /// Has a thread of its own wait for SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU from now
-/// on; to be called before any other thread is there. Signals that are ignored when the program begins stay ignored.
+/// on; to be called before any other thread is there. Signals that are ignored when the program
+/// begins stay ignored.
 ///
 /// While the command looks at the flag of stop_on_signals(), from the beginning where there is a
 /// `unit`, the first signal says so on standard error and sets the flag. One that comes at least a

@@ -26,9 +26,7 @@ class ReplicateBackend : public Backend {
   std::string device() const override { return inner_.device(); }
   int workers(int threads) const override { return inner_.workers(threads); }
   std::uint64_t worker_bytes(Plans plans) const override { return inner_.worker_bytes(plans); }
-  std::unique_ptr<Worker> worker(Plans plans) const override {
-    return make_(only_plan(plans));
-  }
+  std::unique_ptr<Worker> worker(Plans plans) const override { return make_(only_plan(plans)); }
 
  private:
   const Backend& inner_;

@@ -128,15 +128,15 @@ Function* real(Function* /*of the type*/, const char* name) {
 
 extern "C" {
 
-#define OPEN(name)                                                                            \
-  int name(const char* path, int flags, ...) {                                                \
-    REAL(name);                                                                               \
-    std::va_list rest;                                                                        \
-    va_start(rest, flags);                                                                    \
-    const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : 0;                    \
-    va_end(rest);                                                                             \
-    if (at(writes(flags) ? Calls::change : Calls::read, path) == Fault::error) return -1;     \
-    return next(path, flags, mode);                                                           \
+#define OPEN(name)                                                                        \
+  int name(const char* path, int flags, ...) {                                            \
+    REAL(name);                                                                           \
+    std::va_list rest;                                                                    \
+    va_start(rest, flags);                                                                \
+    const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : 0;                \
+    va_end(rest);                                                                         \
+    if (at(writes(flags) ? Calls::change : Calls::read, path) == Fault::error) return -1; \
+    return next(path, flags, mode);                                                       \
   }
 OPEN(open)
 OPEN(open64)
@@ -167,11 +167,11 @@ ssize_t writev(int file, const iovec* parts, int number) {
   return next(file, parts, fault == Fault::half && number > 1 ? number - 1 : number);
 }
 
-#define PWRITE(name)                                                           \
-  ssize_t name(int file, const void* bytes, std::size_t size, off_t place) {   \
-    REAL(name);                                                                \
-    const Fault fault = at(Calls::change, file);                               \
-    if (fault == Fault::error) return -1;                                      \
+#define PWRITE(name)                                                              \
+  ssize_t name(int file, const void* bytes, std::size_t size, off_t place) {      \
+    REAL(name);                                                                   \
+    const Fault fault = at(Calls::change, file);                                  \
+    if (fault == Fault::error) return -1;                                         \
     return next(file, bytes, fault == Fault::half ? half_of(size) : size, place); \
   }
 PWRITE(pwrite)
@@ -184,11 +184,11 @@ ssize_t read(int file, void* bytes, std::size_t size) {
   return next(file, bytes, fault == Fault::half ? half_of(size) : size);
 }
 
-#define PREAD(name)                                                            \
-  ssize_t name(int file, void* bytes, std::size_t size, off_t place) {         \
-    REAL(name);                                                                \
-    const Fault fault = at(Calls::read, file);                                 \
-    if (fault == Fault::error) return -1;                                      \
+#define PREAD(name)                                                               \
+  ssize_t name(int file, void* bytes, std::size_t size, off_t place) {            \
+    REAL(name);                                                                   \
+    const Fault fault = at(Calls::read, file);                                    \
+    if (fault == Fault::error) return -1;                                         \
     return next(file, bytes, fault == Fault::half ? half_of(size) : size, place); \
   }
 PREAD(pread)
@@ -205,11 +205,11 @@ int close(int file) {
   return -1;
 }
 
-#define OF_FILE(name, parameters, arguments)              \
-  int name parameters {                                   \
-    REAL(name);                                           \
+#define OF_FILE(name, parameters, arguments)                \
+  int name parameters {                                     \
+    REAL(name);                                             \
     if (at(Calls::change, file) == Fault::error) return -1; \
-    return next arguments;                                \
+    return next arguments;                                  \
   }
 OF_FILE(fsync, (int file), (file))
 OF_FILE(fdatasync, (int file), (file))
