@@ -26,6 +26,7 @@ struct Tokens {
   double exponent = 0;
   double mean_error = 1e-15;
   double residual_error = 1e-15;
+  double mean_rounding = 0;
 
   HEADLAB_DEVICE int size() const { return n * columns; }
   HEADLAB_DEVICE double* mean() const { return rows + size(); }
@@ -153,6 +154,7 @@ class StackOfBlock {
     to.exponent = from.exponent;
     to.mean_error = from.mean_error;
     to.residual_error = from.residual_error;
+    to.mean_rounding = from.mean_rounding;
   }
 
   HEADLAB_LARGE_DEVICE void recentre(Tokens& t) const {
@@ -166,6 +168,7 @@ class StackOfBlock {
     if (!t.collapsed()) {
       const double scale = t.scale();
       block_.for_each(t.columns, [&](int j) { t.mean()[j] += scale * shift[j]; });
+      t.mean_rounding += stack::token_rounding * scale * size_of(shift, t.columns);
     }
     if (largest > 0) {
       const double factor = 1 / largest;
@@ -180,6 +183,7 @@ class StackOfBlock {
     block_.for_each(t.size(), [&](int i) { t.rows[i] -= t.mean()[i % t.columns]; });
     t.exponent = 0;
     t.mean_error = t.residual_error = 1e-15;
+    t.mean_rounding = stack::token_rounding * mean_size(t);
     recentre(t);
   }
 
@@ -194,7 +198,21 @@ class StackOfBlock {
     block_.for_each(x.columns,
                     [&](int j) { out.mean()[j] = factor * x.mean()[j] + y[x.size() + j]; });
     out.exponent = sum.exponent;
+    out.mean_rounding = stack::token_rounding *
+                        (math::abs(factor) * mean_size(x) + size_of(y + x.size(), x.columns));
     recentre(out);
+  }
+
+  /// Rounding of the mean in units of its size; 0 where the mean is 0.
+  HEADLAB_DEVICE double relative_rounding(const Tokens& t) const {
+    const double size = mean_size(t);
+    return size == 0 ? 0 : t.mean_rounding / size;
+  }
+  /// Rounding of a mean whose image and sizes of summands are in the room, the latter times factor.
+  HEADLAB_LARGE_DEVICE double passed_rounding(const Tokens& z, double factor) const {
+    return math::max(relative_rounding(tokens_), relative_rounding(z)) *
+               size_of(room_.of_mean, s_.d) +
+           stack::token_rounding * math::abs(factor) * size_of(room_.of_mean + s_.d, s_.d);
   }
 
   /// Errors of factor x + y, given the sizes of the summands of y, each times its error.
@@ -231,10 +249,12 @@ class StackOfBlock {
     }
     if (a_.gain != nullptr) {
       block_.for_each(normed_.size() + s_.d, [&](int i) { normed_.rows[i] *= a_.gain[i % s_.d]; });
+      normed_.mean_rounding *= block_.largest(s_.d, [&](int j) { return math::abs(a_.gain[j]); });
       recentre(normed_);
     }
     if (a_.bias != nullptr) {
       block_.for_each(s_.d, [&](int j) { normed_.mean()[j] += a_.bias[j]; });
+      normed_.mean_rounding += stack::token_rounding * size_of(a_.bias, s_.d);
     }
     return normed_;
   }
@@ -273,13 +293,15 @@ class StackOfBlock {
                                       Tokens& out) const {
     const double d = x.columns;
     const double of_mean = mean_size(x);
-    const double of_given = mean_size(given);
+    const double rounding_of_mean =
+        math::max(given.mean_rounding, stack::token_rounding * mean_size(given));
     const double mean_square = of_mean * of_mean + d * epsilon;
     if (x.collapsed()) {
-      const bool zero = epsilon == 0 && of_mean <= stack::token_rounding * of_given;
+      const bool zero = epsilon == 0 && of_mean <= rounding_of_mean;
       copy(x, out);
       const double factor = zero ? 0 : sqrt(d / mean_square);
       block_.for_each(x.columns, [&](int j) { out.mean()[j] *= factor; });
+      out.mean_rounding *= factor;
       return zero ? x.n : 0;
     }
     block_.for_rows(x.n, [&](int i, int lane) {
@@ -290,16 +312,16 @@ class StackOfBlock {
     const double largest = block_.largest(x.n, [&](int i) { return room_.of_rows[i]; });
     const double size = stack::in_units_of(x.scale(), sqrt(mean_square));
     const bool plainly = mean_square == 0 || size <= 1e-3 * sqrt(largest);
-    const double rounding_of_mean = stack::in_units_of(given.scale(), of_given);
-    return plainly ? norm_plainly(x, given, epsilon, of_mean, rounding_of_mean, out)
-                   : norm_by_excess(x, given, epsilon, mean_square, rounding_of_mean, out);
+    const double rounding_in_units = stack::in_units_of(given.scale(), rounding_of_mean);
+    return plainly ? norm_plainly(x, given, epsilon, of_mean, rounding_in_units, out)
+                   : norm_by_excess(x, given, epsilon, mean_square, rounding_in_units, out);
   }
 
   /// Size of a token that is rounding alone, in units of e^sigma; by a warp.
-  HEADLAB_DEVICE static double rounding(const Tokens& given, int i, double of_mean) {
+  HEADLAB_DEVICE static double rounding(const Tokens& given, int i, double rounding_of_mean) {
     const double* r = given.rows + i * given.columns;
     const double square = ThreadBlock::row_total(given.columns, [&](int j) { return r[j] * r[j]; });
-    return stack::token_rounding * (sqrt(square) + of_mean);
+    return stack::token_rounding * sqrt(square) + rounding_of_mean;
   }
 
   /// Token by token, where the mean is small against the residual; squares of the residual in
@@ -316,7 +338,8 @@ class StackOfBlock {
       const auto token = [&](int j) { return r[j] + stack::in_units_of(scale, x.mean()[j]); };
       const double square =
           ThreadBlock::row_total(x.columns, [&](int j) { return token(j) * token(j); });
-      const bool zero = epsilon == 0 && sqrt(square) <= rounding(given, i, rounding_of_mean);
+      const double least = rounding(given, i, rounding_of_mean);
+      const bool zero = epsilon == 0 && sqrt(square) <= least;
       const double factor = zero ? 0 : sqrt(d / (square + floor));
       for (int j = lane; j < x.columns; j += static_cast<int>(warp_threads)) {
         out.rows[i * x.columns + j] = factor * token(j);
@@ -324,12 +347,15 @@ class StackOfBlock {
       if (lane == 0) {
         const double summand = factor * (mean_in_units + sqrt(room_.of_rows[i]));
         room_.summands[i] = summand * summand;
+        room_.of_roundings[i] = factor * least;
         room_.zero_rows[i] = zero ? 1 : 0;
       }
     });
     const double spread = sqrt(block_.total(x.n, [&](int i) { return room_.summands[i]; }));
     const double zeros = block_.total(x.n, [&](int i) { return room_.zero_rows[i]; });
+    const double rounding_of_rows = block_.total(x.n, [&](int i) { return room_.of_roundings[i]; });
     centre_plain(out);
+    out.mean_rounding += rounding_of_rows / x.n;
     const double error = math::max(x.mean_error, x.residual_error) * spread;
     out.mean_error = stack::relative(error, sqrt(static_cast<double>(x.n)) * mean_size(out));
     out.residual_error = stack::relative(error, residual_size(out) * out.scale());
@@ -377,6 +403,7 @@ class StackOfBlock {
     const double summands = block_.total(x.n, [&](int i) { return room_.summands[i]; });
     const double zeros = block_.total(x.n, [&](int i) { return room_.zero_rows[i]; });
     block_.for_each(x.columns, [&](int j) { out.mean()[j] = to_unit * x.mean()[j]; });
+    out.mean_rounding = to_unit * x.mean_rounding;
     out.exponent = x.exponent;
     recentre(out);
     out.mean_error = x.mean_error;
@@ -749,6 +776,47 @@ class StackOfBlock {
   // ---- Layers (kernels/stack/layers.cpp) ----
 
   /// skip tokens + branch sum_h A_h z V_h.
+  /// Image of the mean and sizes of the summands of the new one, as kernels/stack/layers.cpp.
+  HEADLAB_LARGE_DEVICE void follow_mean(const Tokens& z, const double* weights,
+                                        const InMatrices& values) const {
+    const int n = s_.n;
+    const int d = s_.d;
+    double* image = room_.of_mean;
+    double* sizes = image + d;
+    double* of_head = sizes + d;
+    double* summands = of_head + d;
+    const double scale = z.scale();
+    block_.for_each(d, [&](int j) {
+      image[j] = a_.skip * tokens_.mean()[j];
+      sizes[j] = 0;
+    });
+    for (int h = 0; h < s_.value_maps(); ++h) {
+      const double* a = weights + h * square() + n * n;
+      block_.for_each(d, [&](int j) {
+        double sum = 0;
+        for (int i = 0; i < n; ++i) sum += math::abs(a[i]) * math::abs(z.rows[i * d + j]);
+        of_head[j] = math::abs(z.mean()[j]) + scale * sum;
+      });
+      block_.for_each(rank_, [&](int r) {
+        if (value_ == nullptr) {
+          summands[r] = of_head[r];
+          return;
+        }
+        const double* value = value_ + h * d * rank_ + r;
+        double sum = 0;
+        for (int j = 0; j < d; ++j) sum += of_head[j] * math::abs(value[j * rank_]);
+        summands[r] = sum;
+      });
+      block_.for_each(d, [&](int j) {
+        const double* output = output_ + h * rank_ * d + j;
+        for (int r = 0; r < rank_; ++r) {
+          image[j] += a_.branch * *values.at(h, n, r) * output[r * d];
+          sizes[j] += summands[r] * math::abs(output[r * d]);
+        }
+      });
+    }
+  }
+
   HEADLAB_LARGE_DEVICE void add_values(const Tokens& z) {
     const int n = s_.n;
     const int d = s_.d;
@@ -766,6 +834,7 @@ class StackOfBlock {
     block_.product(count, n + 1, n, rank_, {weights, square(), n}, values,
                    {room_.mixed, rank_, inner});
     block_.for_each(inner, [&](int j) { room_.mixed[n * inner + j] *= scale; });
+    follow_mean(z, weights, values);
     double of_mean = 0;
     double of_rest = 0;
     if (s_.records) {
@@ -789,6 +858,7 @@ class StackOfBlock {
     }
     const double exponent = z.exponent + attention_exponent_;
     add(a_.skip, tokens_, room_.branch, exponent, next_);
+    next_.mean_rounding += passed_rounding(z, a_.branch);
     if (s_.records) {
       // What the residual gives to the mean counts with the residual's error.
       of_mean += z.residual_error * sqrt(block_.total(d, [&](int j) {
@@ -830,9 +900,26 @@ class StackOfBlock {
       double& u = room_.hidden[n * width + j];
       u = u > 0 ? u : 0;
     });
+    double* sizes = room_.of_mean + 3 * d;
+    block_.for_each(width, [&](int w) {
+      double sum = math::abs(bias[w]);
+      for (int j = 0; j < d; ++j) sum += math::abs(z.mean()[j]) * math::abs(input[j * width + w]);
+      sizes[w] = at_mean[w] > 0 ? sum : 0;
+    });
+    block_.for_each(d, [&](int j) {
+      double image = tokens_.mean()[j];
+      double of_summands = 0;
+      for (int w = 0; w < width; ++w) {
+        image += at_mean[w] > 0 ? (at_mean[w] - bias[w]) * output[w * d + j] : 0;
+        of_summands += sizes[w] * math::abs(output[w * d + j]);
+      }
+      room_.of_mean[j] = image;
+      room_.of_mean[d + j] = of_summands;
+    });
     block_.product(1, n + 1, width, d, {room_.hidden, 0, width}, {output, 0, d},
                    {room_.branch, 0, d});
     add(1, tokens_, room_.branch, z.exponent, next_);
+    next_.mean_rounding += passed_rounding(z, 1);
     if (s_.records) {
       const double error = math::max(z.mean_error, z.residual_error);
       bound_errors(1, tokens_, error * size_of(room_.branch + n * d, d),

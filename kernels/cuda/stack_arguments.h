@@ -69,8 +69,9 @@ struct StackRoom {
   double *attention, *mean;              ///< [used][n + 1][n]: B and, below it, a; their mean
   double *log_common, *entropies;        ///< [used][n]
   double *values, *mixed, *branch, *hidden;
+  double* of_mean;  ///< image of the mean [d], sizes of summands [d], and of a head [d] and [rank]
   double *input, *bias, *mlp_output;
-  double *of_rows, *summands, *zero_rows, *of_columns;
+  double *of_rows, *summands, *of_roundings, *zero_rows, *of_columns;
   double *spare, *pruned_query, *pruned_value;
 
   HEADLAB_HD StackRoom(const StackShape& s, double* memory) : base(memory) {
@@ -104,11 +105,13 @@ struct StackRoom {
     mixed = take(s.value_maps() * rows * rank);
     branch = take(rows * larger);
     hidden = take(s.mlp ? rows * s.width : 0);
+    of_mean = take(3 * d + (rank < s.width ? s.width : rank));
     input = take(s.mlp_drawn ? d * s.width : 0);
     bias = take(s.mlp_drawn ? s.width : 0);
     mlp_output = take(s.mlp_drawn ? s.width * d : 0);
     of_rows = take(n);
     summands = take(n);
+    of_roundings = take(n);
     zero_rows = take(n);
     of_columns = take(larger < s.width ? s.width : larger);
     spare = take(rows * larger);

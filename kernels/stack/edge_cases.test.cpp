@@ -15,6 +15,7 @@ namespace headlab {
 namespace {
 
 using Eigen::MatrixXd;
+using Eigen::VectorXd;
 
 /// One softmax head with M = kappa I, V = w I.
 Stack scaled_stack(int d, double kappa, double w) {
@@ -110,6 +111,53 @@ TEST(stack_edges, two_equal_tokens_stay_equal) {
   for (int l = 0; l < 3; ++l) state.advance();
   EXPECT_EQ(state.tokens().collapsed(), false);
   EXPECT_LE((state.tokens().residual.row(3) - state.tokens().residual.row(1)).norm(), 1e-14);
+}
+
+/// Squared lengths of the mean behind the last of `layers` layers with uniform attention and an rms
+/// norm behind each.
+double mean_behind(Stack stack, const MatrixXd& x, int layers = 1) {
+  stack.kernel = AttentionKernel::uniform;
+  stack.layers = layers;
+  stack.norm = {.kind = NormKind::rms, .place = NormPlace::post};
+  return stack_metrics(stack, {}, x).back().mean_squared;
+}
+
+// A norm would blow rounding up to unit length, whichever of its sums has cancelled.
+TEST(stack_edges, a_mean_that_cancels_is_zero) {
+  const MatrixXd about_zero = simplex_tokens(7, 7, 0.3, 0);
+  Stack stack = scaled_stack(7, 0, 0.37);
+  stack.skip = 0;
+  EXPECT_EQ(mean_behind(stack, about_zero), 0) << "the mean of the tokens";
+  EXPECT_EQ(mean_behind(stack, about_zero * VectorXd::LinSpaced(7, 0.1, 3).asDiagonal()), 0);
+  EXPECT_EQ(mean_behind(stack, about_zero, 5), 0) << "carried along";
+
+  // Means along (1, 1, 1), on which the value map and two output maps cancel.
+  MatrixXd x = simplex_tokens(3, 3, 0.3, 0);
+  x.array() += 0.7;
+  MatrixXd map(3, 3);
+  map << 0.1, 0.2, 0.3, 0.2, 0.4, 0.6, -0.3, -0.6, -0.9;
+  stack.maps = ExplicitMaps{{}, {map}};
+  EXPECT_EQ(mean_behind(stack, x), 0) << "the value map";
+  stack.heads = 3;
+  stack.maps = ExplicitMaps{{},
+                            {0.1 * map + MatrixXd::Identity(3, 3) * 0.1,
+                             MatrixXd::Identity(3, 3) * 0.2, MatrixXd::Identity(3, 3) * -0.3}};
+  EXPECT_EQ(mean_behind(stack, x), 0) << "heads";
+  stack = scaled_stack(3, 0, -1);
+  stack.skip = 1;
+  EXPECT_EQ(mean_behind(stack, MatrixXd::Ones(3, 1) * x.row(0)), 0) << "skip and branch";
+}
+
+TEST(stack_edges, a_small_mean_keeps_its_direction) {
+  MatrixXd x = simplex_tokens(3, 3, 1, 0);
+  x.array() += 1e-9;
+  Stack stack = scaled_stack(3, 0, 1);
+  stack.skip = 0;
+  EXPECT_NEAR(mean_behind(stack, x), 3, 1e-5);
+  // What remains of the mean in 12 layers has the digits of the first.
+  stack = scaled_stack(3, 0, -0.999);
+  stack.skip = 1;
+  EXPECT_NEAR(mean_behind(stack, MatrixXd::Ones(3, 1) * x.row(0), 12), 3, 1e-12);
 }
 
 TEST(stack_edges, a_token_equal_to_its_mean_becomes_the_bias) {

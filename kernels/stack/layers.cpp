@@ -89,6 +89,8 @@ void StackState::add_values(const CentredTokens& z, std::span<const Attention> h
   const bool projects = maps_.value.size() > 0;
   const Index rank = projects ? maps_.value.cols() : d;
   SummandSizes sizes;
+  Eigen::RowVectorXd of_mean(count * rank);  // of all heads m value, and sizes of summands
+  Eigen::RowVectorXd summands(count * rank);
   mixed_.resize(n + 1, count * rank);
   values_.resize(n + 1, rank);
   for (Index h = 0; h < count; ++h) {
@@ -105,6 +107,15 @@ void StackState::add_values(const CentredTokens& z, std::span<const Attention> h
                               z.residual_error * (mixed.row(n) * output).norm());
       sizes.rest += branch * z.residual_error * (mixed.topRows(n) * output).norm();
     }
+    of_mean.segment(h * rank, rank) = values.row(n);
+    // The size of what cancels: |m| + e^sigma |a| |R|, through the sizes of the maps' entries.
+    const Eigen::RowVectorXd size =
+        z.mean.cwiseAbs() + z.scale() * head.rows.row(n).cwiseAbs() * z.residual.cwiseAbs();
+    if (projects) {
+      summands.segment(h * rank, rank) = size * maps_.value.middleRows(h * d, d).cwiseAbs();
+    } else {
+      summands.segment(h * rank, rank) = size;
+    }
     mixed.row(n) += values.row(n);
   }
   branch_.resize(n + 1, d);
@@ -112,6 +123,12 @@ void StackState::add_values(const CentredTokens& z, std::span<const Attention> h
   if (stack_->branch != 1) branch_ *= stack_->branch;
   const double exponent = z.exponent + heads[0].exponent;
   add(stack_->skip, tokens_, branch_, exponent, arithmetic(), next_);
+  const Eigen::RowVectorXd image =
+      stack_->skip * tokens_.mean + stack_->branch * (of_mean * maps_.output);
+  next_.mean_rounding +=
+      std::max(tokens_.relative_rounding(), z.relative_rounding()) * image.norm() +
+      stack::token_rounding * std::abs(stack_->branch) *
+          (summands * maps_.output.cwiseAbs()).norm();
   if (stack_->spectra) {
     // What the residual gives to the mean counts with the residual's error.
     const auto shift = next_.mean - stack_->skip * tokens_.mean - branch_.row(n);

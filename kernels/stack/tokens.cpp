@@ -40,16 +40,25 @@ double CentredTokens::scale() const {
   return std::exp(exponent);
 }
 
+double CentredTokens::relative_rounding() const {
+  const double size = mean.norm();
+  return size == 0 ? 0 : mean_rounding / size;
+}
+
 void recentre(CentredTokens& tokens, const StackArithmetic& arithmetic) {
   RowVectorXd shift;
   const double largest = arithmetic.centre(tokens.residual, shift);
-  if (!tokens.collapsed()) tokens.mean += tokens.scale() * shift;
+  if (!tokens.collapsed()) {
+    tokens.mean += tokens.scale() * shift;
+    tokens.mean_rounding += token_rounding * tokens.scale() * shift.norm();
+  }
   tokens.exponent = largest == 0 ? minus_infinity : tokens.exponent + std::log(largest);
 }
 
 CentredTokens centred(const MatrixXd& x, const StackArithmetic& arithmetic) {
   CentredTokens out;
   out.mean = x.row(0);
+  out.mean_rounding = token_rounding * out.mean.norm();
   out.residual = x.rowwise() - x.row(0);
   recentre(out, arithmetic);
   return out;
@@ -63,6 +72,8 @@ void add(double factor, const CentredTokens& x, const RowsView& rest_and_mean, d
          const StackArithmetic& arithmetic, CentredTokens& out) {
   const Index n = x.count();
   out.mean = factor * x.mean + rest_and_mean.row(n);
+  out.mean_rounding =
+      token_rounding * (std::abs(factor) * x.mean.norm() + rest_and_mean.row(n).norm());
   out.residual.resize(n, x.dim());
   out.exponent = scaled_sum(factor, x.exponent, x.residual, exponent, rest_and_mean.topRows(n),
                             out.residual, arithmetic);
@@ -90,11 +101,15 @@ struct Lengths {
   VectorXd squares;            ///< [n], |r_i|^2
   const CentredTokens& given;  ///< before their features were centred
 
+  /// Size of a mean that is rounding alone.
+  double of_mean() const {
+    return std::max(given.mean_rounding, token_rounding * given.mean.norm());
+  }
+
   /// Size of a token that is rounding alone, in units of e^sigma, which may be far below the
   /// smallest number.
   double rounding(Index i) const {
-    return token_rounding *
-           (given.residual.row(i).norm() + in_units_of(given.scale(), given.mean.norm()));
+    return token_rounding * given.residual.row(i).norm() + in_units_of(given.scale(), of_mean());
   }
 };
 
@@ -109,6 +124,7 @@ NormedTokens normed_plainly(const CentredTokens& x, const Lengths& of, double ep
   MatrixXd y(x.count(), x.dim());
   NormedTokens out;
   double spread = 0;
+  double rounding = 0;
   for (Index i = 0; i < x.count(); ++i) {
     const double size = tokens.row(i).norm();
     const bool zero = epsilon == 0 && size <= of.rounding(i);
@@ -116,8 +132,10 @@ NormedTokens normed_plainly(const CentredTokens& x, const Lengths& of, double ep
     const double factor = zero ? 0 : std::sqrt(d / (size * size + floor));
     y.row(i) = factor * tokens.row(i);
     spread = std::hypot(spread, factor * (mean.norm() + std::sqrt(of.squares(i))));
+    rounding += factor * of.rounding(i) / static_cast<double>(x.count());
   }
   out.tokens = centred(y, arithmetic);
+  out.tokens.mean_rounding += rounding;
   const double error = std::max(x.mean_error, x.residual_error) * spread;
   out.tokens.mean_error =
       relative(error, std::sqrt(static_cast<double>(x.count())) * out.tokens.mean.norm());
@@ -156,6 +174,7 @@ NormedTokens normed_by_excess(const CentredTokens& x, const Lengths& of, double 
   }
   CentredTokens& y = out.tokens;
   y.mean = to_unit * x.mean;
+  y.mean_rounding = to_unit * x.mean_rounding;
   y.exponent = x.exponent;
   y.residual.resize(x.count(), x.dim());
   arithmetic.combine(x.residual, of_residual, of_mean, x.mean, y.residual);
@@ -170,13 +189,15 @@ NormedTokens normed_by_excess(const CentredTokens& x, const Lengths& of, double 
 NormedTokens normed_about(const CentredTokens& x, const CentredTokens& given, double epsilon,
                           const StackArithmetic& arithmetic) {
   const double mean_square = x.mean.squaredNorm() + static_cast<double>(x.dim()) * epsilon;
+  Lengths of = {.with_mean = {}, .squares = {}, .given = given};
   if (x.collapsed()) {
-    const bool zero = epsilon == 0 && x.mean.norm() <= token_rounding * given.mean.norm();
+    const bool zero = epsilon == 0 && x.mean.norm() <= of.of_mean();
     NormedTokens out = {.tokens = x, .zeros = zero ? static_cast<int>(x.count()) : 0};
-    out.tokens.mean *= zero ? 0 : std::sqrt(static_cast<double>(x.dim()) / mean_square);
+    const double factor = zero ? 0 : std::sqrt(static_cast<double>(x.dim()) / mean_square);
+    out.tokens.mean *= factor;
+    out.tokens.mean_rounding *= factor;
     return out;
   }
-  Lengths of = {.with_mean = {}, .squares = {}, .given = given};
   arithmetic.row_products(x.residual, x.mean, of.with_mean, of.squares);
   const double mean_size = in_units_of(x.scale(), std::sqrt(mean_square));
   const bool small_mean = mean_square == 0 || mean_size <= 1e-3 * std::sqrt(of.squares.maxCoeff());
@@ -208,10 +229,14 @@ CentredTokens with_gain(const TokenNorm& norm, CentredTokens tokens,
                         const StackArithmetic& arithmetic) {
   if (norm.gain.size() > 0) {
     tokens.mean.array() *= norm.gain.array();
+    tokens.mean_rounding *= norm.gain.cwiseAbs().maxCoeff();
     tokens.residual.array().rowwise() *= norm.gain.array();
     recentre(tokens, arithmetic);
   }
-  if (norm.bias.size() > 0) tokens.mean += norm.bias;
+  if (norm.bias.size() > 0) {
+    tokens.mean += norm.bias;
+    tokens.mean_rounding += token_rounding * norm.bias.norm();
+  }
   return tokens;
 }
 
@@ -224,7 +249,8 @@ CentredTokens apply_norm(const TokenNorm& norm, const CentredTokens& tokens,
 CentredTokens add_mlp(const Mlp& mlp, const CentredTokens& x, const CentredTokens& z,
                       const StackArithmetic& arithmetic) {
   const Index n = x.count();
-  const RowVectorXd at_mean = z.mean * mlp.input + mlp.bias;
+  const RowVectorXd of_mean = z.mean * mlp.input;
+  const RowVectorXd at_mean = of_mean + mlp.bias;
   MatrixXd hidden = z.residual * mlp.input;
   const double scale = z.scale();
   for (Index j = 0; j < hidden.cols(); ++j) {
@@ -237,6 +263,11 @@ CentredTokens add_mlp(const Mlp& mlp, const CentredTokens& x, const CentredToken
   branch.row(n) = at_mean.cwiseMax(0) * mlp.output;
   CentredTokens out;
   add(1, x, branch, z.exponent, arithmetic, out);
+  const RowVectorXd active = (at_mean.array() > 0).cast<double>();
+  const RowVectorXd sizes = z.mean.cwiseAbs() * mlp.input.cwiseAbs() + mlp.bias.cwiseAbs();
+  const RowVectorXd image = x.mean + of_mean.cwiseProduct(active) * mlp.output;
+  out.mean_rounding += std::max(x.relative_rounding(), z.relative_rounding()) * image.norm() +
+                       token_rounding * (sizes.cwiseProduct(active) * mlp.output.cwiseAbs()).norm();
   const double error = std::max(z.mean_error, z.residual_error);
   bound_errors(1, x, {error * branch.row(n).norm(), error * branch.topRows(n).norm()}, z.exponent,
                out);

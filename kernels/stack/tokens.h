@@ -12,17 +12,24 @@ namespace headlab {
 /// = -infinity where R is 0 (collapsed). Errors bound the relative rounding of
 /// m and of R: 1e-15 where they are given; a step makes it (sum of the sizes of
 /// its summands, each times its error) / (size of their sum) + 1e-13.
+///
+/// A mean that cancels is rounding, which a norm would blow up to unit length: the size up to which
+/// it is, e, goes along. A linear step makes it e |m A| / |m| + 16 eps |(|m| |A| + |y|)|, m A the
+/// image of the mean and y what the step adds to it.
 struct CentredTokens {
   Eigen::RowVectorXd mean;
   RowMatrix residual;
   double exponent = 0;
   double mean_error = 1e-15;
   double residual_error = 1e-15;
+  double mean_rounding = 0;
 
   Eigen::Index count() const { return residual.rows(); }  ///< n
   Eigen::Index dim() const { return residual.cols(); }    ///< d
   bool collapsed() const;
   double scale() const;  ///< e^sigma
+  /// Rounding of the mean in units of its size; 0 where the mean is 0.
+  double relative_rounding() const;
 };
 
 /// Of X, from differences to its first row: equal tokens give R = 0.
@@ -39,8 +46,8 @@ Eigen::MatrixXd plain(const CentredTokens& tokens);
 double scaled_sum(double f, double p, const RowsView& a, double q, const RowsView& b, RowsOut out,
                   const StackArithmetic& arithmetic);
 
-/// out = factor x + y, y = 1 mean^T + e^exponent rest.
-/// \param rest_and_mean [n][d] and, below it, the mean
+/// out = factor x + y, y = 1 mean^T + e^exponent rest; the rounding of its mean is that of this
+/// sum. \param rest_and_mean [n][d] and, below it, the mean
 void add(double factor, const CentredTokens& x, const RowsView& rest_and_mean, double exponent,
          const StackArithmetic& arithmetic, CentredTokens& out);
 

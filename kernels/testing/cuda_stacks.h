@@ -97,6 +97,13 @@ inline std::vector<NamedPlan> stack_plans() {
       });
     }
   }
+  add("values that cancel before a norm", [&](Stack& s) {
+    Matrices values = some_maps(2, 7, 7);
+    values.push_back(-values[0] - values[1]);
+    s.kernel = AttentionKernel::uniform;
+    s.maps = ExplicitMaps{.query_key = {}, .value = std::move(values)};
+    s.norm = norm(NormKind::rms, NormPlace::post);
+  });
   for (const double memory : {0.3, 1.0}) {
     add("memory", [&](Stack& s) { s.memory = memory, s.layers = 5; });
     add("memory of alternating heads",
