@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/attention.h"
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/testing/known_layers.h"
+
+namespace headlab {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using nlohmann::json;
+
+constexpr double of_double = 1e-12, of_float = 2e-6;
+
+std::vector<std::uint32_t> all_rows(const AttentionShape& shape) {
+  std::vector<std::uint32_t> rows(shape.queries);
+  std::iota(rows.begin(), rows.end(), 0U);
+  return rows;
+}
+
+/// W W^T of every head.
+std::vector<MatrixXd> metrics_of(const json& maps) {
+  std::vector<MatrixXd> all;
+  for (const json& map : maps) {
+    MatrixXd w(map.size(), map[0].size());
+    for (Index i = 0; i < w.rows(); ++i) {
+      for (Index j = 0; j < w.cols(); ++j) {
+        w(i, j) = map[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)].get<double>();
+      }
+    }
+    all.emplace_back(w * w.transpose());
+  }
+  return all;
+}
+
+std::vector<double> numbers_of(const MatrixXd& matrix, double factor) {
+  std::vector<double> all;
+  for (Index i = 0; i < matrix.rows(); ++i) {
+    for (Index j = 0; j < matrix.cols(); ++j) all.push_back(matrix(i, j) * factor);
+  }
+  return all;
+}
+
+/// [H][T][e] of one sequence.
+std::vector<double> by_heads(const Attended& of, const AttentionShape& shape) {
+  std::vector<double> all;
+  for (std::size_t h = 0; h < shape.heads; ++h) {
+    for (std::size_t t = 0; t < shape.queries; ++t) {
+      for (std::size_t i = 0; i < shape.e; ++i) {
+        all.push_back(of.z(static_cast<Index>(t), static_cast<Index>(h * shape.e + i)));
+      }
+    }
+  }
+  return all;
+}
+
+template <class T>
+void expect_known_weights(const std::string& name, double tolerance) {
+  SCOPED_TRACE(name);
+  const json known = known_layer_case(name);
+  const json& given = known["given"];
+  const AttentionRule rule = rule_of(given);
+  for (std::size_t b = 0; b < given["q"].size(); ++b) {
+    const AttentionSequence<T> sequence = sequence_of<T>(given, b);
+    const auto rows = all_rows(sequence.shape);
+    std::vector<double> weights;
+    for (std::size_t h = 0; h < sequence.shape.heads; ++h) {
+      const std::vector<T> own = attention_weights(rule, sequence, h, rows);
+      weights.insert(weights.end(), own.begin(), own.end());
+    }
+    std::vector<double> expected = flat(known["expected"]["weights"][b]);
+    for (double& weight : expected) weight = std::max(weight, 0.0);  // -1: no key is seen
+    EXPECT_LE(relative_distance(weights, expected), tolerance);
+    if (!known["expected"].contains("z")) continue;
+    const Attended found = attend(rule, sequence, rows, nullptr, 1);
+    EXPECT_LE(relative_distance(by_heads(found, sequence.shape), flat(known["expected"]["z"][b])),
+              tolerance);
+  }
+}
+
+TEST(Attention, HasTheKnownWeightsAndValues) {
+  for (const char* name :
+       {"attention_causal", "attention_full", "attention_window", "attention_softcap",
+        "attention_sink", "attention_bias", "attention_padded", "attention_leave_one_out",
+        "attention_custom", "attention_queries_at_the_end", "attention_causal_leave_one_out"}) {
+    expect_known_weights<double>(name, of_double);
+    expect_known_weights<float>(name, of_float);
+  }
+}
+
+template <class T>
+void expect_known_pairs(double tolerance) {
+  for (const char* name : {"noise", "pairs"}) {
+    const json known = known_layer_case(name);
+    const json &given = known["given"], &expected = known["expected"];
+    const std::vector<MatrixXd> metrics = metrics_of(given["W_O"]);
+    HeadPairSums sums(given["q"][0].size());
+    for (std::size_t b = 0; b < given["q"].size(); ++b) {
+      const AttentionSequence<T> sequence = sequence_of<T>(given, b);
+      sums += attend(rule_of(given), sequence, all_rows(sequence.shape), &metrics, 2).pairs;
+    }
+    const double each = 1 / static_cast<double>(sums.queries);
+    if (expected.contains("omega")) {
+      EXPECT_LE(relative_distance(numbers_of(sums.overlap, each), flat(expected["omega"])),
+                tolerance);
+      continue;
+    }
+    EXPECT_LE(
+        relative_distance(numbers_of(sums.variation, each), flat(expected["total_variation"])),
+        tolerance);
+    EXPECT_LE(relative_distance(numbers_of(sums.exchange, each), flat(expected["exchange_error"])),
+              tolerance);
+  }
+}
+
+TEST(Attention, HasTheKnownSumsOverPairs) {
+  expect_known_pairs<double>(of_double);
+  expect_known_pairs<float>(of_float);
+}
+
+/// Numbers in [-1, 1) that look like none in particular.
+template <class T>
+std::vector<T> scattered(std::size_t count, unsigned start) {
+  std::vector<T> numbers(count);
+  std::uint32_t state = start;
+  for (T& number : numbers) {
+    state = state * 1664525U + 1013904223U;
+    number = static_cast<T>(static_cast<double>(state >> 8) / 0x1p23 - 1);
+  }
+  return numbers;
+}
+
+/// Longer than a block of a product and than a tile.
+template <class T>
+AttentionSequence<T> long_sequence() {
+  AttentionSequence<T> out;
+  out.shape = {.heads = 6, .groups = 3, .queries = 290, .keys = 301, .k = 5, .e = 7};
+  out.q = scattered<T>(6 * 290 * 5, 1);
+  out.k = scattered<T>(3 * 301 * 5, 2);
+  out.v = scattered<T>(3 * 301 * 7, 3);
+  return out;
+}
+
+/// The definition: one query of one head, S exponentials and their sums, all in double.
+double plain_value(const AttentionRule& rule, const AttentionSequence<double>& of, std::size_t h,
+                   std::size_t t, std::size_t i) {
+  const AttentionShape& shape = of.shape;
+  const std::size_t g = h / (shape.heads / shape.groups), p = t + shape.keys - shape.queries;
+  double sum = 0, value = 0;
+  for (std::size_t s = 0; s <= p; ++s) {
+    if (rule.window > 0 && s + rule.window <= p) continue;
+    double u = 0;
+    for (std::size_t j = 0; j < shape.k; ++j) {
+      u += of.q[(h * shape.queries + t) * shape.k + j] * of.k[(g * shape.keys + s) * shape.k + j];
+    }
+    const double behind = static_cast<double>(s) - static_cast<double>(p);
+    u = rule.softcap * std::tanh(rule.scale * u / rule.softcap) + rule.alibi[h] * behind;
+    sum += std::exp(u);
+    value += std::exp(u) * of.v[(g * shape.keys + s) * shape.e + i];
+  }
+  return value / (sum + std::exp(rule.sink[h]));
+}
+
+AttentionRule busy_rule() {
+  return {.scale = 3,
+          .softcap = 2.5,
+          .window = 280,
+          .alibi = {0, 0.01, 0.1, -0.003, 0.5, 1},
+          .sink = {0, 1, -2, 3, 0.5, 0}};
+}
+
+TEST(Attention, OfLongSequencesIsTheDefinition) {
+  const AttentionRule rule = busy_rule();
+  const auto doubles = long_sequence<double>();
+  const auto rows = all_rows(doubles.shape);
+  std::vector<double> expected;
+  for (std::size_t h = 0; h < 6; ++h) {
+    for (std::size_t t = 0; t < 290; ++t) {
+      for (std::size_t i = 0; i < 7; ++i) expected.push_back(plain_value(rule, doubles, h, t, i));
+    }
+  }
+  const Attended exact = attend(rule, doubles, rows, nullptr, 1);
+  EXPECT_LE(relative_distance(by_heads(exact, doubles.shape), expected), of_double);
+  const Attended single = attend(rule, long_sequence<float>(), rows, nullptr, 1);
+  EXPECT_LE(relative_distance(by_heads(single, doubles.shape), expected), of_float);
+}
+
+TEST(Attention, HasTheSameBitsOnAnyNumberOfThreads) {
+  const auto sequence = long_sequence<float>();
+  const auto rows = all_rows(sequence.shape);
+  const std::vector<MatrixXd> metrics(6, MatrixXd::Identity(7, 7));
+  const Attended one = attend(busy_rule(), sequence, rows, &metrics, 1);
+  const Attended three = attend(busy_rule(), sequence, rows, &metrics, 3);
+  EXPECT_EQ(one.z, three.z);
+  EXPECT_EQ(one.log_sums, three.log_sums);
+  EXPECT_EQ(one.pairs.overlap, three.pairs.overlap);
+  EXPECT_EQ(one.pairs.variation, three.pairs.variation);
+  EXPECT_EQ(one.pairs.exchange, three.pairs.exchange);
+}
+
+TEST(Attention, LeavesOutQueriesThatSeeNoKey) {
+  const json given = known_layer_case("attention_causal_leave_one_out")["given"];
+  const auto sequence = sequence_of<double>(given, 0);
+  const std::vector<MatrixXd> metrics(sequence.shape.heads, MatrixXd::Identity(1, 1));
+  const Attended found = attend(rule_of(given), sequence, all_rows(sequence.shape), &metrics, 1);
+  EXPECT_EQ(found.pairs.queries, sequence.shape.queries - 1);
+  EXPECT_EQ(found.log_sums(0, 0), -std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(found.log_sums.rightCols(found.log_sums.cols() - 1).allFinite());
+  EXPECT_EQ(found.pairs.self.maxCoeff(), 0);
+}
+
+TEST(Attention, OfSomeQueriesIsThatOfAll) {
+  const auto sequence = long_sequence<double>();
+  const Attended all = attend(busy_rule(), sequence, all_rows(sequence.shape), nullptr, 1);
+  const std::vector<std::uint32_t> some = {0, 17, 100, 289};
+  const Attended few = attend(busy_rule(), sequence, some, nullptr, 1);
+  for (const std::uint32_t t : some) {
+    // Sums begin at another key where a tile begins there.
+    EXPECT_LE((all.z.row(t) - few.z.row(t)).cwiseAbs().maxCoeff(), of_double);
+  }
+  EXPECT_EQ(few.z.row(1).cwiseAbs().maxCoeff(), 0);
+}
+
+}  // namespace
+}  // namespace headlab

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/cpu/attention_arithmetic.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+#include "kernels/cpu/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/attention_arithmetic.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace headlab::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class T>
+using Tag = hn::ScalableTag<T>;
+template <class T>
+using Lanes = hn::Vec<Tag<T>>;
+template <class T>
+constexpr std::size_t lanes_of = hn::MaxLanes(Tag<T>());
+
+/// Terms of a sum that are added in lanes before the sum goes on in double.
+constexpr std::size_t depth_of_block = 256;
+/// Rows of sums held in registers, two vectors each.
+constexpr std::size_t max_rows = HWY_TARGET <= HWY_AVX3 ? 12 : HWY_TARGET <= HWY_AVX2 ? 6 : 4;
+
+// ---- Products ----
+
+/// sums[r][c] = sum_k a(r, k) panel[k][c], two vectors of columns.
+template <std::size_t Rows, class T>
+HWY_INLINE void sum_block(const T* a, std::size_t a_stride, std::size_t depth, const T* panel,
+                          T* sums) {
+  constexpr Tag<T> tag;
+  constexpr std::size_t lanes = lanes_of<T>;
+  Lanes<T> left[Rows], right[Rows];
+  for (std::size_t r = 0; r < Rows; ++r) left[r] = right[r] = hn::Zero(tag);
+  for (std::size_t k = 0; k < depth; ++k) {
+    const Lanes<T> b0 = hn::Load(tag, panel + 2 * k * lanes);
+    const Lanes<T> b1 = hn::Load(tag, panel + (2 * k + 1) * lanes);
+    for (std::size_t r = 0; r < Rows; ++r) {
+      const Lanes<T> factor = hn::Set(tag, a[r * a_stride + k]);
+      left[r] = hn::MulAdd(factor, b0, left[r]);
+      right[r] = hn::MulAdd(factor, b1, right[r]);
+    }
+  }
+  for (std::size_t r = 0; r < Rows; ++r) {
+    hn::Store(left[r], tag, sums + 2 * r * lanes);
+    hn::Store(right[r], tag, sums + (2 * r + 1) * lanes);
+  }
+}
+
+/// Calls body.operator()<rows>() for 1 <= rows <= Max.
+template <std::size_t Max, class Body>
+HWY_INLINE void with_rows(std::size_t rows, const Body& body) {
+  if constexpr (Max > 1) {
+    if (rows < Max) return with_rows<Max - 1>(rows, body);
+  }
+  body.template operator()<Max>();
+}
+
+/// \param panel [256][2 vectors] and sums [max_rows][2 vectors], to work in
+/// \param fill fill(j, columns, k, depth) copies that part of the right factor into the panel
+template <class T, class Out, class Fill>
+HWY_INLINE void product_by_panels(LaneRows<const T> a, std::size_t columns, LaneRows<Out> out,
+                                  const T* panel, const Fill& fill) {
+  constexpr std::size_t width = 2 * lanes_of<T>;
+  HWY_ALIGN T sums[max_rows * width];
+  for (std::size_t j = 0; j < columns; j += width) {
+    const std::size_t some = std::min(width, columns - j);
+    for (std::size_t k = 0; k < a.columns || k == 0; k += depth_of_block) {
+      const std::size_t depth = std::min(depth_of_block, a.columns - k);
+      fill(j, some, k, depth);
+      for (std::size_t i = 0; i < a.rows; i += max_rows) {
+        const std::size_t rows = std::min(max_rows, a.rows - i);
+        with_rows<max_rows>(rows, [&]<std::size_t Rows>() HWY_ATTR {
+          sum_block<Rows>(a.row(i) + k, a.stride, depth, panel, sums);
+        });
+        for (std::size_t r = 0; r < rows; ++r) {
+          Out* to = out.row(i + r) + j;
+          const T* from = sums + r * width;
+          for (std::size_t c = 0; c < some; ++c) {
+            to[c] = k == 0 ? static_cast<Out>(from[c]) : to[c] + static_cast<Out>(from[c]);
+          }
+        }
+      }
+    }
+  }
+}
+
+template <class T, class Out>
+HWY_INLINE void any_product(LaneRows<const T> a, LaneRows<const T> b, LaneRows<Out> out, T* panel) {
+  constexpr std::size_t width = 2 * lanes_of<T>;
+  product_by_panels(a, b.columns, out, panel,
+                    [&](std::size_t j, std::size_t columns, std::size_t k, std::size_t depth)
+                        HWY_ATTR {
+                          for (std::size_t i = 0; i < depth; ++i) {
+                            std::copy_n(b.row(k + i) + j, columns, panel + i * width);
+                            std::fill_n(panel + i * width + columns, width - columns, T(0));
+                          }
+                        });
+}
+
+template <class T, class Out>
+HWY_INLINE void any_transposed(LaneRows<const T> a, LaneRows<const T> b, LaneRows<Out> out,
+                               T* panel) {
+  constexpr std::size_t width = 2 * lanes_of<T>;
+  product_by_panels(a, b.rows, out, panel,
+                    [&](std::size_t j, std::size_t columns, std::size_t k, std::size_t depth)
+                        HWY_ATTR {
+                          for (std::size_t c = 0; c < width; ++c) {
+                            for (std::size_t i = 0; i < depth; ++i) {
+                              panel[i * width + c] = c < columns ? b.row(j + c)[k + i] : T(0);
+                            }
+                          }
+                        });
+}
+
+// ---- Rows ----
+
+/// The sum of term(i, count) over vectors of a row of n, in double every 16 vectors.
+template <class T, class Term>
+HWY_INLINE double sum_of_row(std::size_t n, const Term& term) {
+  constexpr Tag<T> tag;
+  constexpr std::size_t lanes = lanes_of<T>;
+  double sum = 0;
+  for (std::size_t begin = 0; begin < n; begin += 16 * lanes) {
+    Lanes<T> part = hn::Zero(tag);
+    const std::size_t end = std::min(n, begin + 16 * lanes);
+    for (std::size_t i = begin; i < end; i += lanes) {
+      part = hn::Add(part, term(i, std::min(lanes, end - i)));
+    }
+    sum += static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, part)));
+  }
+  return sum;
+}
+
+/// The first `count` >= 1 numbers at p, 0 behind them.
+template <class T>
+HWY_INLINE Lanes<T> load_some(const T* p, std::size_t count) {
+  constexpr Tag<T> tag;
+  return count == lanes_of<T> ? hn::LoadU(tag, p) : hn::MaskedLoad(hn::FirstN(tag, count), tag, p);
+}
+template <class T>
+HWY_INLINE void store_some(Lanes<T> x, T* p, std::size_t count) {
+  constexpr Tag<T> tag;
+  if (count == lanes_of<T>) {
+    hn::StoreU(x, tag, p);
+  } else {
+    hn::BlendedStore(x, hn::FirstN(tag, count), tag, p);
+  }
+}
+
+template <class T>
+HWY_INLINE double any_difference(const T* a, const T* b, std::size_t n) {
+  return sum_of_row<T>(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
+    return hn::Abs(hn::Sub(load_some(a + i, count), load_some(b + i, count)));
+  });
+}
+
+template <class T>
+HWY_INLINE double any_softmax(const SoftmaxRow<T>& row, T* x, std::size_t n) {
+  constexpr Tag<T> tag;
+  constexpr std::size_t lanes = lanes_of<T>;
+  const auto number = [&](double value) HWY_ATTR { return hn::Set(tag, static_cast<T>(value)); };
+  const double to_cap = row.softcap > 0 ? row.scale / row.softcap : row.scale;
+  for (std::size_t i = 0; i < n; i += lanes) {
+    const std::size_t count = std::min(lanes, n - i);
+    Lanes<T> u = hn::Mul(load_some(x + i, count), number(to_cap));
+    if (row.softcap > 0) u = hn::Mul(hn::Tanh(tag, u), number(row.softcap));
+    if (row.slope != 0) {
+      const Lanes<T> at = hn::Iota(tag, static_cast<T>(row.first + static_cast<double>(i)));
+      u = hn::MulAdd(number(row.slope), at, u);
+    }
+    if (row.bias != nullptr) u = hn::Add(u, load_some(row.bias + i, count));
+    store_some(u, x + i, count);
+  }
+  constexpr T none = std::numeric_limits<T>::lowest();
+  double most = unseen_logit;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (row.unseen != nullptr && row.unseen[i] != 0) x[i] = none;
+    most = std::max(most, static_cast<double>(x[i]));
+  }
+  if (!(most > unseen_logit)) {
+    std::fill_n(x, n, T(0));
+    return -std::numeric_limits<double>::infinity();
+  }
+  if (row.has_sink) most = std::max(most, row.sink);
+  // Differences that are far below 0 are taken to -1000, whose exponential is 0 in both types.
+  double sum = sum_of_row<T>(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
+    const Lanes<T> from = hn::Max(hn::Sub(load_some(x + i, count), number(most)), number(-1000));
+    const Lanes<T> e = hn::IfThenElseZero(hn::FirstN(tag, count), hn::Exp(tag, from));
+    store_some(e, x + i, count);
+    return e;
+  });
+  if (row.has_sink) sum += std::exp(row.sink - most);
+  for (std::size_t i = 0; i < n; i += lanes) {
+    const std::size_t count = std::min(lanes, n - i);
+    store_some(hn::Div(load_some(x + i, count), number(sum)), x + i, count);
+  }
+  return most + std::log(sum);
+}
+
+HWY_ATTR void product_ff(LaneRows<const float> a, LaneRows<const float> b, LaneRows<float> out,
+                         float* panel) {
+  any_product(a, b, out, panel);
+}
+HWY_ATTR void product_fd(LaneRows<const float> a, LaneRows<const float> b, LaneRows<double> out,
+                         float* panel) {
+  any_product(a, b, out, panel);
+}
+HWY_ATTR void product_dd(LaneRows<const double> a, LaneRows<const double> b, LaneRows<double> out,
+                         double* panel) {
+  any_product(a, b, out, panel);
+}
+HWY_ATTR void transposed_fd(LaneRows<const float> a, LaneRows<const float> b, LaneRows<double> out,
+                            float* panel) {
+  any_transposed(a, b, out, panel);
+}
+HWY_ATTR void transposed_dd(LaneRows<const double> a, LaneRows<const double> b,
+                            LaneRows<double> out, double* panel) {
+  any_transposed(a, b, out, panel);
+}
+HWY_ATTR double difference_f(const float* a, const float* b, std::size_t n) {
+  return any_difference(a, b, n);
+}
+HWY_ATTR double difference_d(const double* a, const double* b, std::size_t n) {
+  return any_difference(a, b, n);
+}
+HWY_ATTR double softmax_f(const SoftmaxRow<float>& row, float* x, std::size_t n) {
+  return any_softmax(row, x, n);
+}
+HWY_ATTR double softmax_d(const SoftmaxRow<double>& row, double* x, std::size_t n) {
+  return any_softmax(row, x, n);
+}
+
+}  // namespace
+}  // namespace headlab::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace headlab {
+namespace {
+
+HWY_EXPORT(product_ff);
+HWY_EXPORT(product_fd);
+HWY_EXPORT(product_dd);
+HWY_EXPORT(transposed_fd);
+HWY_EXPORT(transposed_dd);
+HWY_EXPORT(difference_f);
+HWY_EXPORT(difference_d);
+HWY_EXPORT(softmax_f);
+HWY_EXPORT(softmax_d);
+
+/// For a panel of the right factor, kept by the thread.
+template <class T>
+T* panel() {
+  constexpr std::size_t bytes_of_two_vectors = 128, blocks = 256;
+  alignas(64) static thread_local T numbers[blocks * bytes_of_two_vectors / sizeof(T)];
+  return numbers;
+}
+
+}  // namespace
+
+template <>
+void lane_product(LaneRows<const float> a, LaneRows<const float> b, LaneRows<float> out) {
+  HWY_DYNAMIC_DISPATCH(product_ff)(a, b, out, panel<float>());
+}
+template <>
+void lane_product(LaneRows<const float> a, LaneRows<const float> b, LaneRows<double> out) {
+  HWY_DYNAMIC_DISPATCH(product_fd)(a, b, out, panel<float>());
+}
+template <>
+void lane_product(LaneRows<const double> a, LaneRows<const double> b, LaneRows<double> out) {
+  HWY_DYNAMIC_DISPATCH(product_dd)(a, b, out, panel<double>());
+}
+template <>
+void lane_product_transposed(LaneRows<const float> a, LaneRows<const float> b,
+                             LaneRows<double> out) {
+  HWY_DYNAMIC_DISPATCH(transposed_fd)(a, b, out, panel<float>());
+}
+template <>
+void lane_product_transposed(LaneRows<const double> a, LaneRows<const double> b,
+                             LaneRows<double> out) {
+  HWY_DYNAMIC_DISPATCH(transposed_dd)(a, b, out, panel<double>());
+}
+template <>
+double absolute_difference(const float* a, const float* b, std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(difference_f)(a, b, n);
+}
+template <>
+double absolute_difference(const double* a, const double* b, std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(difference_d)(a, b, n);
+}
+template <>
+double softmax_row(const SoftmaxRow<float>& row, float* numbers, std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(softmax_f)(row, numbers, n);
+}
+template <>
+double softmax_row(const SoftmaxRow<double>& row, double* numbers, std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(softmax_d)(row, numbers, n);
+}
+
+}  // namespace headlab
+#endif  // HWY_ONCE

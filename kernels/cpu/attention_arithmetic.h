@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file The arithmetic of attention with vector values in SIMD: lanes of float or double, sums
+/// over keys in double.
+#pragma once
+
+#include <cstddef>
+
+namespace headlab {
+
+/// Rows of numbers, each contiguous.
+template <class T>
+struct LaneRows {
+  T* data = nullptr;
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+  std::size_t stride = 0;  ///< from row to row
+
+  T* row(std::size_t i) const { return data + i * stride; }
+};
+
+/// out = a b, with lanes of T for 256 terms of a sum at a time and sums of these in Out.
+/// Defined for (float, float), (float, double) and (double, double).
+template <class T, class Out>
+void lane_product(LaneRows<const T> a, LaneRows<const T> b, LaneRows<Out> out);
+
+/// out = a b^T.
+template <class T, class Out>
+void lane_product_transposed(LaneRows<const T> a, LaneRows<const T> b, LaneRows<Out> out);
+
+/// sum_i |a_i - b_i|.
+template <class T>
+double absolute_difference(const T* a, const T* b, std::size_t n);
+
+/// Logits below this are those of keys that are not seen: an additive mask has the lowest number of
+/// its type, which is -65504 of float16.
+inline constexpr double unseen_logit = -6e4;
+
+/// How products q.k of one query become weights.
+template <class T>
+struct SoftmaxRow {
+  double scale = 1;
+  double softcap = 0;  ///< 0: none
+  /// Added after the cap: slope (first + s) for key s of the row, then bias[s].
+  double slope = 0, first = 0;
+  const T* bias = nullptr;                ///< [n] or null
+  const unsigned char* unseen = nullptr;  ///< [n], not 0: no weight; or null
+  bool has_sink = false;
+  double sink = 0;  ///< logit that takes a share of the weight
+};
+
+/// Turns n products into weights, in their place. Returns the logarithm of the sum of exponentials,
+/// that of the sink with them; where no key is seen all weights are 0 and it is -infinity.
+template <class T>
+double softmax_row(const SoftmaxRow<T>& row, T* numbers, std::size_t n);
+
+}  // namespace headlab
