@@ -225,9 +225,13 @@ void NetcdfGroup::write(const std::string& name, const std::vector<std::string>&
 }
 
 void NetcdfGroup::write(const std::string& name, const std::vector<std::string>& dimensions,
-                        const VariableText& text,
-                        std::function<std::vector<double>()> values) const {
-  define_doubles(name, dimensions, text);
+                        const VariableText& text, std::function<std::vector<double>()> values,
+                        bool single) const {
+  if (single) {
+    define(name, NC_FLOAT, dimensions, text);
+  } else {
+    define_doubles(name, dimensions, text);
+  }
   puts_->push_back([group = *this, id = variable(name), name, values = std::move(values)] {
     const std::vector<double> all = values();
     require_size(group.size(id), all.size(), name);
@@ -293,6 +297,18 @@ std::vector<std::string> NetcdfGroup::variables() const {
 std::vector<std::string> NetcdfGroup::groups() const {
   const auto name = [](int, int group, char* text) { return nc_inq_grpname(group, text); };
   return names_of(id_, "groups", nc_inq_grps, name);
+}
+
+bool NetcdfGroup::holds_integers(const std::string& name) const {
+  nc_type type = NC_NAT;
+  check(nc_inq_vartype(id_, variable(name), &type), name);
+  return type != NC_FLOAT && type != NC_DOUBLE && type != NC_CHAR && type != NC_STRING;
+}
+
+bool NetcdfGroup::holds_singles(const std::string& name) const {
+  nc_type type = NC_NAT;
+  check(nc_inq_vartype(id_, variable(name), &type), name);
+  return type == NC_FLOAT;
 }
 
 std::vector<std::size_t> NetcdfGroup::shape(const std::string& name) const {

@@ -63,8 +63,10 @@ class NetcdfGroup {
   void write(const std::string& name, const std::vector<std::string>& dimensions,
              const VariableText& text, std::vector<double> values) const;
   /// The same with values that are made when the file is saved.
+  /// \param single  kept as floats of 32 bits
   void write(const std::string& name, const std::vector<std::string>& dimensions,
-             const VariableText& text, std::function<std::vector<double>()> values) const;
+             const VariableText& text, std::function<std::vector<double>()> values,
+             bool single = false) const;
   void write(const std::string& name, const std::vector<std::string>& dimensions,
              const VariableText& text, std::vector<std::int64_t> values) const;
   void write(const std::string& name, const std::vector<std::string>& dimensions,
@@ -79,6 +81,9 @@ class NetcdfGroup {
   std::vector<std::string> variables() const;
   /// Names of all groups in this one.
   std::vector<std::string> groups() const;
+  /// True for a variable of integers; of floats true for those of 32 bits.
+  bool holds_integers(const std::string& name) const;
+  bool holds_singles(const std::string& name) const;
   /// Lengths of the dimensions of a variable.
   std::vector<std::size_t> shape(const std::string& name) const;
   /// Names of the dimensions of a variable.

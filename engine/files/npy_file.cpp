@@ -25,7 +25,7 @@ constexpr std::size_t alignment = 64;
 
 /// What the header says.
 struct Header {
-  char kind = 'f';  ///< f, i or u
+  char kind = 'f';  ///< f, i, u or b
   std::size_t item = 8;
   bool fortran = false;
   std::vector<std::uint64_t> shape;
@@ -122,10 +122,12 @@ class HeaderParser {
     if (!ordered) unknown_type(type);
     header.kind = type[1];
     header.item = static_cast<std::size_t>(type[2] - '0');
-    const bool sizes_of_float = header.item == 4 || header.item == 8;
-    const bool sizes_of_integer = sizes_of_float || header.item == 1 || header.item == 2;
-    if (!(header.kind == 'f' && sizes_of_float) &&
-        !((header.kind == 'i' || header.kind == 'u') && sizes_of_integer)) {
+    const std::size_t item = header.item;
+    const bool size_of_float = item == 2 || item == 4 || item == 8;
+    const bool known = header.kind == 'f'   ? size_of_float
+                       : header.kind == 'b' ? item == 1
+                                            : size_of_float || item == 1;
+    if (!known || std::string_view("fiub").find(header.kind) == std::string_view::npos) {
       unknown_type(type);
     }
   }
@@ -133,7 +135,8 @@ class HeaderParser {
   [[noreturn]] void unknown_type(const std::string& type) const {
     reject({source_}, "",
            "holds type " + one_line(type, 40) +
-               " (allowed: little-endian floats of 4 or 8 bytes, integers) - save it with "
+               " (allowed: little-endian floats of 2, 4 or 8 bytes, integers, booleans) - save it "
+               "with "
                "array.astype(\"<f8\")");
   }
 
@@ -153,6 +156,13 @@ double (*item_reader(const Header& header))(const char*) {
     case 1:
       return header.kind == 'i' ? number_at<std::int8_t> : number_at<std::uint8_t>;
     case 2:
+      if (header.kind == 'f') {
+        return [](const char* from) {
+          std::uint16_t bits = 0;
+          std::memcpy(&bits, from, sizeof bits);
+          return from_half(bits);
+        };
+      }
       return header.kind == 'i' ? number_at<std::int16_t> : number_at<std::uint16_t>;
     case 4:
       if (header.kind == 'f') return number_at<float>;
@@ -193,6 +203,20 @@ class FortranPositions {
 };
 
 }  // namespace
+
+double from_half(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31;
+  const int fraction = bits & 1023;
+  double size = 0;
+  if (exponent == 31) {
+    size = fraction == 0 ? HUGE_VAL : std::nan("");
+  } else if (exponent == 0) {
+    size = std::ldexp(fraction, -24);
+  } else {
+    size = std::ldexp(1024 + fraction, exponent - 25);
+  }
+  return (bits & 0x8000) != 0 ? -size : size;
+}
 
 std::uint64_t little_endian(std::string_view bytes) {
   std::uint64_t number = 0;
@@ -303,13 +327,36 @@ NpyArray parse_npy_array(std::string_view bytes, const std::string& source, std:
   const std::string_view left = bytes.substr(offset);
   const auto read = item_reader(header);
   FortranPositions fortran(header.shape);
-  NpyArray array{.shape = header.shape, .values = std::vector<double>(count)};
+  NpyArray array{.kind = header.kind != 'f' ? NumberKind::whole
+                         : header.item == 8 ? NumberKind::exact
+                         : header.item == 4 ? NumberKind::single
+                                            : NumberKind::half,
+                 .shape = header.shape,
+                 .values = std::vector<double>(count)};
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t at = header.fortran ? fortran.next() : i;
     array.values[i] = read(left.data() + at * header.item);
     if (!std::isfinite(array.values[i])) fail_not_finite(source, header.shape, i);
   }
   return array;
+}
+
+std::optional<std::string> npy_text(std::string_view bytes) {
+  const std::uint64_t end = header_end(bytes.substr(0, 12));
+  if (!is_npy(bytes) || end > bytes.size()) return {};
+  const std::string_view header = bytes.substr(0, end);
+  constexpr std::string_view type = "'<U", scalar = "'shape': ()";
+  if (header.find(type) == std::string_view::npos ||
+      header.find(scalar) == std::string_view::npos) {
+    return {};
+  }
+  // UTF-32, padded with zeros.
+  std::string text;
+  for (std::size_t at = end; at + 4 <= bytes.size(); at += 4) {
+    const std::uint64_t character = little_endian(bytes.substr(at, 4));
+    if (character != 0) text += character < 128 ? static_cast<char>(character) : '?';
+  }
+  return text;
 }
 
 NpyRows read_npy_rows(const std::function<void(char*, std::size_t)>& read, std::uint64_t size,
@@ -324,7 +371,7 @@ NpyRows read_npy_rows(const std::function<void(char*, std::size_t)>& read, std::
   std::string before = start.substr(offset);
 
   NpyRows table{.rows = header.shape[0], .columns = header.shape.size() == 2 ? header.shape[1] : 1};
-  const bool fits_float32 = header.kind == 'f' ? header.item == 4 : header.item <= 2;
+  const bool fits_float32 = header.kind == 'f' ? header.item <= 4 : header.item <= 2;
   require_file_memory(source, count, fits_float32 ? sizeof(float) : sizeof(double));
   if (fits_float32) {
     table.single.resize(count);

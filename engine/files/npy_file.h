@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,8 +14,17 @@
 
 namespace headlab {
 
+/// What the numbers of an array are kept as.
+enum class NumberKind {
+  half,    ///< floats of 16 bits
+  single,  ///< float32
+  exact,   ///< float64
+  whole    ///< integers and booleans
+};
+
 /// An array of finite numbers.
 struct NpyArray {
+  NumberKind kind = NumberKind::exact;
   std::vector<std::uint64_t> shape;  ///< length of each axis, none of them 0
   std::vector<double> values;        ///< [product of shape], the last axis varies fastest
 };
@@ -22,12 +32,18 @@ struct NpyArray {
 /// True for bytes that begin like an NPY file.
 bool is_npy(std::string_view bytes);
 
-/// Reads NPY 1.0 to 3.0: little-endian floats of 4 or 8 bytes or integers of 1 to 8, C or Fortran
-/// order, of min_axes to max_axes axes. The shape is checked against the length of the file
-/// before anything is allocated. Throws InvalidInput, one line that begins with `source`, also
+/// Reads NPY 1.0 to 3.0: little-endian floats of 2, 4 or 8 bytes, integers of 1 to 8 or booleans, C
+/// or Fortran order, of min_axes to max_axes axes. The shape is checked against the length of the
+/// file before anything is allocated. Throws InvalidInput, one line that begins with `source`, also
 /// where a number is not finite.
 NpyArray parse_npy_array(std::string_view bytes, const std::string& source, std::size_t min_axes,
                          std::size_t max_axes);
+
+/// The text of an NPY file that holds one text of NumPy ("<U6"); nothing for other files.
+std::optional<std::string> npy_text(std::string_view bytes);
+
+/// A number of 16 bits as IEEE 754 has it.
+double from_half(std::uint16_t bits);
 
 /// A table of finite numbers.
 struct NpyRows {

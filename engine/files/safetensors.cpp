@@ -37,20 +37,6 @@ std::optional<std::uint64_t> bytes_of_type(std::string_view type) {
   return {};
 }
 
-double from_half(std::uint16_t bits) {
-  const int exponent = bits >> 10 & 31;
-  const int fraction = bits & 1023;
-  double size = 0;
-  if (exponent == 31) {
-    size = fraction == 0 ? HUGE_VAL : std::nan("");
-  } else if (exponent == 0) {
-    size = std::ldexp(fraction, -24);
-  } else {
-    size = std::ldexp(1024 + fraction, exponent - 25);
-  }
-  return (bits & 0x8000) != 0 ? -size : size;
-}
-
 double from_bfloat(std::uint16_t bits) {
   return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
 }
@@ -68,6 +54,17 @@ double (*item_reader(std::string_view type))(const char*) {
   if (type == "F32") return [](const char* p) { return static_cast<double>(item_at<float>(p)); };
   if (type == "F16") return [](const char* p) { return from_half(item_at<std::uint16_t>(p)); };
   if (type == "BF16") return [](const char* p) { return from_bfloat(item_at<std::uint16_t>(p)); };
+  if (type == "I64")
+    return [](const char* p) { return static_cast<double>(item_at<std::int64_t>(p)); };
+  if (type == "I32")
+    return [](const char* p) { return static_cast<double>(item_at<std::int32_t>(p)); };
+  if (type == "I16")
+    return [](const char* p) { return static_cast<double>(item_at<std::int16_t>(p)); };
+  if (type == "I8")
+    return [](const char* p) { return static_cast<double>(item_at<std::int8_t>(p)); };
+  if (type == "U8" || type == "BOOL") {
+    return [](const char* p) { return static_cast<double>(item_at<std::uint8_t>(p)); };
+  }
   return nullptr;
 }
 
@@ -77,6 +74,7 @@ double (*item_reader(std::string_view type))(const char*) {
 class HeaderHandler : public JsonHandler {
  public:
   TensorTable tensors;
+  std::map<std::string, std::string> texts;  ///< of the metadata
   std::string problem;
 
   bool begin_object() override {
@@ -96,7 +94,10 @@ class HeaderHandler : public JsonHandler {
       seen_ = 0;
       return go(Place::named);
     }
-    if (place_ == Place::metadata) return true;
+    if (place_ == Place::metadata) {
+      text_ = &texts[name];
+      return true;
+    }
     if (place_ != Place::tensor) return malformed();
     field_ = name == "dtype" ? 1 : name == "shape" ? 2 : name == "data_offsets" ? 4 : 0;
     if (field_ == 0 || (seen_ & field_) != 0) return malformed();
@@ -137,7 +138,10 @@ class HeaderHandler : public JsonHandler {
   enum class Place { outside, names, named, metadata, tensor, numbers, after };
 
   bool string(const std::string& text) {
-    if (place_ == Place::metadata) return true;
+    if (place_ == Place::metadata) {
+      *text_ = text;
+      return true;
+    }
     if (place_ != Place::tensor || field_ != 1) return malformed();
     field_ = 0;
     tensor_->type = text;
@@ -173,6 +177,7 @@ class HeaderHandler : public JsonHandler {
   bool is_metadata_ = false;
   int metadata_ = 0;
   TensorInfo* tensor_ = nullptr;
+  std::string* text_ = nullptr;  ///< of the metadata, which comes next
   std::string name_;
   unsigned seen_ = 0;   ///< fields of the tensor so far: 1 dtype, 2 shape, 4 data_offsets
   unsigned field_ = 0;  ///< the one whose value comes next
@@ -244,7 +249,8 @@ std::unique_ptr<std::istream> open_regular(const std::string& path) {
 }  // namespace
 
 TensorTable parse_safetensors_header(std::string_view text, std::uint64_t data_bytes,
-                                     const std::string& source) {
+                                     const std::string& source,
+                                     std::map<std::string, std::string>* metadata) {
   HeaderHandler handler;
   // The parser would skip a byte order mark.
   if (!text.starts_with('{'))
@@ -256,6 +262,7 @@ TensorTable parse_safetensors_header(std::string_view text, std::uint64_t data_b
     check_tensor(name, tensor, data_bytes, source);
   }
   check_cover(handler.tensors, data_bytes, source);
+  if (metadata != nullptr) *metadata = std::move(handler.texts);
   return std::move(handler.tensors);
 }
 
@@ -286,29 +293,44 @@ void SafetensorsFile::read_header() {
   std::string header(length, '\0');
   if (!bytes_->read(header.data(), static_cast<std::streamsize>(length))) fail("cannot be read");
   data_ = length_bytes + length;
-  tensors_ = parse_safetensors_header(header, size - data_, source_);
+  tensors_ = parse_safetensors_header(header, size - data_, source_, &metadata_);
 }
 
 std::vector<double> SafetensorsFile::read(const std::string& name) {
+  const TensorInfo& tensor = tensors_.at(name);
+  if (!is_float_tensor(tensor)) {
+    reject({source_}, "",
+           of_tensor(name) + "has type " + tensor.type + " (allowed: F64, F32, F16, BF16)");
+  }
+  return read_part(name, 0, tensor.end - tensor.begin);
+}
+
+std::vector<double> SafetensorsFile::read_part(const std::string& name, std::uint64_t first,
+                                               std::uint64_t count) {
   const auto fail = [&](const std::string& problem) {
     reject({source_}, "", of_tensor(name) + problem);
   };
   const TensorInfo& tensor = tensors_.at(name);
   const auto item = item_reader(tensor.type);
-  if (item == nullptr) {
-    fail("has type " + tensor.type + " (allowed: F64, F32, F16, BF16)");
-  }
-  std::string raw(tensor.end - tensor.begin, '\0');
+  if (item == nullptr) fail("has type " + tensor.type + ", which is not read");
+  const std::uint64_t size = *bytes_of_type(tensor.type);
+  const std::uint64_t items = (tensor.end - tensor.begin) / size;
+  first = std::min(first, items);
+  std::string raw(std::min(count, items - first) * size, '\0');
   bytes_->clear();
-  bytes_->seekg(static_cast<std::streamoff>(data_ + tensor.begin));
+  bytes_->seekg(static_cast<std::streamoff>(data_ + tensor.begin + first * size));
   if (!bytes_->read(raw.data(), static_cast<std::streamsize>(raw.size()))) fail("cannot be read");
-  const auto size = static_cast<std::size_t>(*bytes_of_type(tensor.type));
   std::vector<double> numbers(raw.size() / size);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     numbers[i] = item(raw.data() + i * size);
     if (!std::isfinite(numbers[i])) fail("has a number that is not finite");
   }
   return numbers;
+}
+
+bool is_float_tensor(const TensorInfo& tensor) {
+  return tensor.type == "F64" || tensor.type == "F32" || tensor.type == "F16" ||
+         tensor.type == "BF16";
 }
 
 }  // namespace headlab

@@ -28,8 +28,13 @@ using TensorTable = std::map<std::string, TensorInfo>;
 /// Reads the header of a file whose tensors take `data_bytes`. Throws InvalidInput, one line that
 /// begins with `source`, unless the tensors have known types, lengths that fit type and shape, and
 /// lie one after another without gap or overlap up to the last byte.
+/// \param metadata becomes the texts that the header has besides tensors
 TensorTable parse_safetensors_header(std::string_view text, std::uint64_t data_bytes,
-                                     const std::string& source);
+                                     const std::string& source,
+                                     std::map<std::string, std::string>* metadata = nullptr);
+
+/// F64, F32, F16 or BF16.
+bool is_float_tensor(const TensorInfo& tensor);
 
 /// A checkpoint that is open: the header is read at once, a tensor when it is asked for.
 class SafetensorsFile {
@@ -41,11 +46,14 @@ class SafetensorsFile {
 
   const std::string& source() const { return source_; }
   const TensorTable& tensors() const { return tensors_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
   /// The numbers of a tensor [product of its shape], the last axis varies fastest. Throws
   /// InvalidInput where its type is not F64, F32, F16 or BF16, where a number is not finite, and
   /// where the file ends early.
   std::vector<double> read(const std::string& name);
+  /// At most `count` of them from number `first` on, integers and booleans too.
+  std::vector<double> read_part(const std::string& name, std::uint64_t first, std::uint64_t count);
 
  private:
   void read_header();
@@ -54,6 +62,7 @@ class SafetensorsFile {
   std::string source_;
   std::uint64_t data_ = 0;  ///< where the tensors begin
   TensorTable tensors_;
+  std::map<std::string, std::string> metadata_;
 };
 
 }  // namespace headlab

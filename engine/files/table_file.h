@@ -30,7 +30,7 @@ DataTable read_table(const std::string& path);
 /// Empty cells, text, nan, inf and rows of different lengths are refused.
 DataTable parse_csv(const std::string& text, const std::string& source);
 
-/// NPY 1.0 to 3.0: little-endian floats of 4 or 8 bytes or integers of 1 to 8, C or Fortran order,
+/// NPY 1.0 to 3.0: what parse_npy_array() reads, C or Fortran order,
 /// one axis (a column) or two. Sizes are checked against the length of the file before anything is
 /// allocated.
 DataTable parse_npy(const std::string& bytes, const std::string& source);

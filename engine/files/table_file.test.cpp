@@ -145,7 +145,7 @@ TEST(table_file, npy_refusals) {
   const std::string malformed = "t.npy: has a malformed NPY header";
   const std::string cut = "t.npy: is cut off in the NPY header";
   const std::string type_advice =
-      " (allowed: little-endian floats of 4 or 8 bytes, integers) - save it with "
+      " (allowed: little-endian floats of 2, 4 or 8 bytes, integers, booleans) - save it with "
       "array.astype(\"<f8\")";
   const std::string eight(8, '\0');
   const std::string good = npy("<f8", "(2,)", eight + eight);

@@ -167,7 +167,7 @@ class QueryTile {
 
   HeadPairSums pairs(const std::vector<Eigen::MatrixXd>& metrics) const {
     HeadPairSums sums(shape_.heads);
-    sums.queries = seeing_;
+    sums.queries = static_cast<double>(seeing_);
     const std::size_t size = rows_.size() * keys_.size();
     const LaneRows<const T> heads{weights_.data(), shape_.heads, size, size};
     ByRows overlap(at(shape_.heads), at(shape_.heads));
@@ -249,14 +249,13 @@ HeadPairSums::HeadPairSums(std::size_t heads)
       self(Eigen::VectorXd::Zero(at(heads))),
       first(self) {}
 
-HeadPairSums& HeadPairSums::operator+=(const HeadPairSums& other) {
-  queries += other.queries;
-  overlap += other.overlap;
-  variation += other.variation;
-  exchange += other.exchange;
-  self += other.self;
-  first += other.first;
-  return *this;
+void HeadPairSums::add(const HeadPairSums& other, double sign) {
+  queries += sign * other.queries;
+  overlap += sign * other.overlap;
+  variation += sign * other.variation;
+  exchange += sign * other.exchange;
+  self += sign * other.self;
+  first += sign * other.first;
 }
 
 template <class T>
@@ -280,7 +279,7 @@ Attended attend(const AttentionRule& rule, const AttentionSequence<T>& sequence,
     tile.values(out);
     if (metrics != nullptr) sums[i] = tile.pairs(*metrics);
   });
-  for (const HeadPairSums& one : sums) out.pairs += one;
+  for (const HeadPairSums& one : sums) out.pairs.add(one);
   return out;
 }
 

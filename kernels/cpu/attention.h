@@ -46,7 +46,7 @@ struct AttentionSequence {
 
 /// Sums over the queries of some tiles.
 struct HeadPairSums {
-  std::uint64_t queries = 0;
+  double queries = 0;
   Eigen::MatrixXd overlap;    ///< [H][H] sum_s w_h w_l
   Eigen::MatrixXd variation;  ///< [H][H] sum_s |w_h - w_l| / 2
   /// [h][l] squared size of what the output changes by if head h attends as l does.
@@ -55,7 +55,7 @@ struct HeadPairSums {
 
   HeadPairSums() = default;
   explicit HeadPairSums(std::size_t heads);
-  HeadPairSums& operator+=(const HeadPairSums& other);
+  void add(const HeadPairSums& other, double sign = 1);
 };
 
 /// What attention makes of a sequence.

@@ -105,9 +105,9 @@ void expect_known_pairs(double tolerance) {
     HeadPairSums sums(given["q"][0].size());
     for (std::size_t b = 0; b < given["q"].size(); ++b) {
       const AttentionSequence<T> sequence = sequence_of<T>(given, b);
-      sums += attend(rule_of(given), sequence, all_rows(sequence.shape), &metrics, 2).pairs;
+      sums.add(attend(rule_of(given), sequence, all_rows(sequence.shape), &metrics, 2).pairs);
     }
-    const double each = 1 / static_cast<double>(sums.queries);
+    const double each = 1 / sums.queries;
     if (expected.contains("omega")) {
       EXPECT_LE(relative_distance(numbers_of(sums.overlap, each), flat(expected["omega"])),
                 tolerance);
@@ -215,6 +215,22 @@ TEST(Attention, LeavesOutQueriesThatSeeNoKey) {
   EXPECT_EQ(found.log_sums(0, 0), -std::numeric_limits<double>::infinity());
   EXPECT_TRUE(found.log_sums.rightCols(found.log_sums.cols() - 1).allFinite());
   EXPECT_EQ(found.pairs.self.maxCoeff(), 0);
+}
+
+TEST(Attention, LeavesOutAQueryThatOneHeadHasNoKeyFor) {
+  auto sequence = long_sequence<double>();
+  sequence.unseen.assign(6 * 290 * 301, 0);
+  std::fill_n(sequence.unseen.begin() + (1 * 290 + 5) * 301, 301, 1);
+  const std::vector<MatrixXd> metrics(6, MatrixXd::Identity(7, 7));
+  const std::vector<std::uint32_t> one = {5};
+  AttentionRule rule = busy_rule();
+  rule.window = 0;
+  rule.causal = false;
+  const Attended found = attend(rule, sequence, one, &metrics, 1);
+  EXPECT_EQ(found.pairs.queries, 0);
+  EXPECT_EQ(found.pairs.overlap.cwiseAbs().maxCoeff(), 0);
+  EXPECT_EQ(found.z.cwiseAbs().maxCoeff(), 0);
+  EXPECT_EQ(found.log_sums(1, 5), -std::numeric_limits<double>::infinity());
 }
 
 TEST(Attention, OfSomeQueriesIsThatOfAll) {

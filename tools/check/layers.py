@@ -24,6 +24,7 @@ engine/run
 engine/shards
 engine/dataset
 engine/replay
+engine/activations
 validation/theory/model
 validation/theory/exact
 validation/theory/population
@@ -36,6 +37,7 @@ validation/statistics
 validation/difference
 validation/diversity
 validation/compression
+validation/heads
 validation/claims
 validation/literature
 validation/verdicts

@@ -23,6 +23,7 @@ headlab_find(CLI11 CLI11::CLI11 libcli11-dev)
 headlab_find(Boost Boost::headers libboost-math-dev)
 headlab_find(nlohmann_json nlohmann_json::nlohmann_json nlohmann-json3-dev)
 headlab_find(OpenSSL OpenSSL::Crypto libssl-dev)
+headlab_find(ZLIB ZLIB::ZLIB zlib1g-dev)
 
 # Random123 is headers alone, without a CMake package.
 find_path(HEADLAB_RANDOM123_DIR Random123/philox.h)

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/activations/activations.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/files/words.h"
+
+namespace headlab {
+namespace {
+
+using Eigen::Index;
+
+constexpr std::string_view layer_start = "layers.";
+/// More would not fit into memory as pairs.
+constexpr std::size_t max_attention_heads = 1024;
+
+/// Layer and name of "layers.3.q"; layer 0 for a plain name.
+std::optional<std::pair<int, std::string>> parts_of(const std::string& full) {
+  if (!full.starts_with(layer_start)) return std::pair(0, full);
+  const std::size_t dot = full.find('.', layer_start.size());
+  int layer = -1;
+  if (dot == std::string::npos) return {};
+  const auto [end, error] =
+      std::from_chars(full.data() + layer_start.size(), full.data() + dot, layer);
+  if (error != std::errc() || end != full.data() + dot || layer < 0) return {};
+  return std::pair(layer, full.substr(dot + 1));
+}
+
+const std::vector<std::string> settings = {"scale", "softcap", "window"};
+
+/// Dimensions that files of this program have as variables.
+bool is_known(const std::string& name) {
+  const auto& arrays = activation_arrays();
+  return std::ranges::find(arrays, name, &ActivationArray::name) != arrays.end() ||
+         std::ranges::find(settings, name) != settings.end();
+}
+
+}  // namespace
+
+const std::vector<ActivationArray>& activation_arrays() {
+  static const std::vector<ActivationArray> all = {
+      {"q", {"sequence", "head", "query", "k"}, false, "queries, as the attention sees them"},
+      {"k", {"sequence", "group", "key", "k"}, false, "keys, as the attention sees them"},
+      {"v", {"sequence", "group", "key", "value"}, false, "values"},
+      {"W_O", {"head", "value", "d"}, false, "output map of each head"},
+      {"b_O", {"d"}, false, "bias of the output"},
+      {"z", {"sequence", "head", "query", "value"}, false, "weighted values"},
+      {"residual", {"sequence", "query", "d"}, false, "input of the block"},
+      {"grad_z", {"sequence", "head", "query", "value"}, false, "gradient of the loss by z, nats"},
+      {"grad_output", {"sequence", "query", "d"}, false, "gradient of the loss by the output"},
+      {"W_V", {"group", "d", "value"}, false, "value map of each group"},
+      {"attention", {"checked", "head", "query", "key"}, false, "the model's own weights"},
+      {"output", {"sequence", "query", "d"}, false, "output of the attention block"},
+      {"bias", {"sequence_or_1", "head_or_1", "query", "key"}, false, "added to logits"},
+      {"alibi", {"head"}, false, "slope of a bias in the distance"},
+      {"sink", {"head"}, false, "logit that takes weight"},
+      {"mask", {"sequence_or_1", "head_or_1", "query", "key"}, true, "1: seen"},
+      {"valid", {"sequence", "key"}, true, "1: no padding"},
+      {"length", {"sequence"}, true, "tokens that are no padding"},
+      {"document", {"sequence"}, true, "document of a sequence"},
+      {"tokens", {"sequence", "token"}, true, "tokens"}};
+  return all;
+}
+
+std::vector<int> layers_of(const ArrayFile& file) {
+  std::set<int> found;
+  for (const auto& [full, info] : file.arrays()) {
+    const auto parts = parts_of(full);
+    if (!parts || !is_known(parts->second)) {
+      std::vector<std::string> names = settings;
+      for (const ActivationArray& one : activation_arrays()) names.emplace_back(one.name);
+      const std::string name = parts ? parts->second : full;
+      reject({file.source()}, "",
+             "has array " + one_line(full, 80) + ", which no layer has" + suggestion(name, names));
+    }
+    if (std::ranges::find(settings, parts->second) == settings.end()) found.insert(parts->first);
+  }
+  if (found.empty()) reject({file.source()}, "", "has no arrays of a layer");
+  return {found.begin(), found.end()};
+}
+
+LayerActivations::LayerActivations(std::shared_ptr<ArrayFile> file, int number)
+    : file_(std::move(file)), number_(number) {
+  if (!has("W_O")) fail("W_O", "is missing: the output maps of the heads [H, e, d]");
+  if (!has("z") && !(has("q") && has("k") && has("v"))) {
+    fail("q", "q, k and v, or z, are needed: what the heads did");
+  }
+  if (has("q") != has("k") || has("q") != has("v")) fail("q", "q, k and v come together");
+  for (const ActivationArray& array : activation_arrays()) {
+    if (!has(array.name) || array.axes.size() == info(array.name).shape.size()) continue;
+    fail(array.name,
+         "has shape " + shape_text(info(array.name).shape) + ", needs " + listed(array.axes));
+  }
+  read_shape();
+  check_shapes();
+  read_rule();
+  read_documents();
+  const std::vector<double> maps = all("W_O");
+  w_o_ = Eigen::Map<const TokenRows>(maps.data(), static_cast<Index>(columns()),
+                                     static_cast<Index>(info("W_O").shape[2]));
+}
+
+void LayerActivations::fail(const std::string& name, const std::string& problem) const {
+  const bool named = file_->arrays().contains("layers." + std::to_string(number_) + ".W_O");
+  reject({file_->source()}, (named ? "layers." + std::to_string(number_) + "." : "") + name,
+         problem);
+}
+
+std::string LayerActivations::name_of(const std::string& name) const {
+  const std::string own = "layers." + std::to_string(number_) + "." + name;
+  if (file_->arrays().contains(own)) return own;
+  return number_ == 0 && file_->arrays().contains(name) ? name : "";
+}
+
+const ArrayInfo& LayerActivations::info(const std::string& name) const {
+  return file_->arrays().at(name_of(name));
+}
+
+std::vector<double> LayerActivations::all(const std::string& name) const {
+  return file_->read(name_of(name));
+}
+
+std::string LayerActivations::text(const std::string& name) const {
+  for (const std::string& full : {"layers." + std::to_string(number_) + "." + name, name}) {
+    const auto found = file_->texts().find(full);
+    if (found != file_->texts().end()) return found->second;
+  }
+  return "";
+}
+
+/// A setting: a number of the layer or of the file, or the text of one.
+std::optional<double> LayerActivations::number(const std::string& name) const {
+  for (const std::string& full : {"layers." + std::to_string(number_) + "." + name, name}) {
+    const auto found = file_->arrays().find(full);
+    if (found == file_->arrays().end()) continue;
+    if (!found->second.shape.empty()) fail(name, "is an array, needs a number");
+    return file_->read(full)[0];
+  }
+  const std::string written = text(name);
+  if (written.empty() || written == "none") return {};
+  double value = 0;
+  const auto [end, error] = std::from_chars(written.data(), written.data() + written.size(), value);
+  if (error != std::errc() || end != written.data() + written.size()) {
+    fail(name, "is \"" + one_line(written, 40) + "\", needs a number");
+  }
+  return value;
+}
+
+std::vector<double> LayerActivations::item(const std::string& name, std::size_t b) const {
+  std::vector<double> numbers = file_->read(name_of(name), b, 1);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const bool hidden = name == "bias" && numbers[i] == -HUGE_VAL;
+    if (!std::isfinite(numbers[i]) && !hidden) {
+      std::vector<std::uint64_t> shape = info(name).shape;
+      shape[0] = 1;
+      fail(name,
+           "is not finite at " + element_text(shape, i) + " of sequence " + std::to_string(b));
+    }
+  }
+  return numbers;
+}
+
+void LayerActivations::read_shape() {
+  const std::vector<std::uint64_t>& maps = info("W_O").shape;
+  shape_.heads = shape_.groups = maps[0];
+  shape_.e = maps[1];
+  if (shape_.heads < 1 || shape_.heads > max_attention_heads || shape_.e < 1) {
+    fail("W_O", "has shape " + shape_text(maps) + " (allowed: H x e x d with H from 1 to 1024)");
+  }
+  const std::vector<std::uint64_t>& first = info(has("q") ? "q" : "z").shape;
+  sequences_ = first[0];
+  shape_.queries = shape_.keys = first[2];
+  if (!has("q")) return;
+  if (first[1] != shape_.heads && first[2] == shape_.heads) {
+    fail("q", "has shape " + shape_text(first) + " where W_O has " + std::to_string(shape_.heads) +
+                  " heads: it has heads third, needs sequence, head, query, k");
+  }
+  const std::vector<std::uint64_t>& keys = info("k").shape;
+  shape_.groups = keys[1];
+  shape_.keys = keys[2];
+  shape_.k = first[3];
+  for (const char* name : {"q", "k", "v"}) precision_ = std::min(precision_, info(name).kind);
+  if (text("precision") == "half") precision_ = NumberKind::half;
+  if (shape_.groups < 1 || shape_.heads % shape_.groups != 0) {
+    fail("k", "has " + std::to_string(shape_.groups) + " groups, which do not divide the " +
+                  std::to_string(shape_.heads) + " heads of W_O");
+  }
+  if (shape_.keys < shape_.queries) {
+    fail("k", "has " + std::to_string(shape_.keys) + " keys, fewer than the " +
+                  std::to_string(shape_.queries) + " queries of q");
+  }
+}
+
+void LayerActivations::check_shapes() const {
+  std::map<std::string, std::uint64_t> lengths = {
+      {"sequence", sequences_},   {"head", shape_.heads}, {"group", shape_.groups},
+      {"query", shape_.queries},  {"key", shape_.keys},   {"value", shape_.e},
+      {"d", info("W_O").shape[2]}};
+  if (has("q")) lengths["k"] = shape_.k;
+  for (const ActivationArray& array : activation_arrays()) {
+    if (!has(array.name)) continue;
+    const ArrayInfo& found = info(array.name);
+    if (array.whole != (found.kind == NumberKind::whole)) {
+      fail(array.name, array.whole ? "has fractions, needs whole numbers or booleans"
+                                   : "has whole numbers, needs floats");
+    }
+    for (std::size_t axis = 0; axis < array.axes.size(); ++axis) {
+      std::string name = array.axes[axis];
+      const std::uint64_t length = found.shape[axis];
+      constexpr std::string_view or_one = "_or_1";
+      if (name.ends_with(or_one)) {
+        if (length == 1) continue;
+        name.resize(name.size() - or_one.size());
+      }
+      const auto wanted = lengths.find(name);
+      const bool fits = wanted == lengths.end() || length == wanted->second;
+      if (fits && length > 0 && (name != "checked" || length <= sequences_)) continue;
+      fail(array.name, "has shape " + shape_text(found.shape) + ": its axis " + name + " needs " +
+                           (wanted == lengths.end() ? "at most the number of sequences"
+                                                    : std::to_string(wanted->second)));
+    }
+  }
+}
+
+void LayerActivations::read_rule() {
+  if (!has("q")) return;
+  rule_.scale = number("scale").value_or(1 / std::sqrt(static_cast<double>(shape_.k)));
+  if (!(rule_.scale > 0 && std::isfinite(rule_.scale))) fail("scale", "needs a number above 0");
+  const std::optional<double> cap = number("softcap"), window = number("window");
+  if (cap && !(*cap > 0 && std::isfinite(*cap))) fail("softcap", "needs a number above 0");
+  rule_.softcap = cap.value_or(0);
+  if (window && !(*window >= 1 && *window < 0x1p53 && *window == std::floor(*window))) {
+    fail("window", "needs a whole number of keys, at least 1");
+  }
+  rule_.window = static_cast<std::size_t>(window.value_or(0));
+  const std::string mask = text("mask");
+  if (!mask.empty() && mask != "causal" && mask != "full") {
+    fail("mask", "is \"" + one_line(mask, 40) + "\" (allowed: causal, full, or an array)");
+  }
+  rule_.causal = !has("mask") && mask != "full";
+  if (has("alibi")) rule_.alibi = all("alibi");
+  if (has("sink")) rule_.sink = all("sink");
+}
+
+void LayerActivations::read_documents() {
+  std::vector<double> numbers(sequences_);
+  std::iota(numbers.begin(), numbers.end(), 0.0);
+  if (has("document")) numbers = all("document");
+  const std::set<double> distinct(numbers.begin(), numbers.end());
+  documents_ = distinct.size();
+  for (const double number : numbers) {
+    const auto before = std::distance(distinct.begin(), distinct.find(number));
+    document_of_.push_back(static_cast<std::size_t>(before));
+  }
+}
+
+template <class T>
+AttentionSequence<T> LayerActivations::sequence(std::size_t b) const {
+  const auto numbers = [&](const char* name) {
+    const std::vector<double> own = item(name, b);
+    return std::vector<T>(own.begin(), own.end());
+  };
+  AttentionSequence<T> out{
+      .shape = shape_, .q = numbers("q"), .k = numbers("k"), .v = numbers("v")};
+  const auto place = [&](const char* name) { return info(name).shape[0] == 1 ? 0 : b; };
+  if (has("bias")) {
+    const std::vector<double> own = item("bias", place("bias"));
+    out.bias.assign(own.begin(), own.end());
+  }
+  if (has("mask")) {
+    for (const double seen : item("mask", place("mask"))) out.unseen.push_back(seen == 0 ? 1 : 0);
+  }
+  if (has("valid")) {
+    for (const double valid : item("valid", b)) out.padding.push_back(valid == 0 ? 1 : 0);
+  } else if (has("length")) {
+    const double length = item("length", b)[0];
+    for (std::size_t s = 0; s < shape_.keys; ++s) {
+      out.padding.push_back(static_cast<double>(s) < length ? 0 : 1);
+    }
+  }
+  return out;
+}
+
+template AttentionSequence<float> LayerActivations::sequence(std::size_t) const;
+template AttentionSequence<double> LayerActivations::sequence(std::size_t) const;
+
+std::vector<std::uint32_t> LayerActivations::tokens(std::size_t b) const {
+  std::vector<double> valid;
+  if (has("valid")) valid = item("valid", b);
+  const double length = !has("valid") && has("length") ? item("length", b)[0] : HUGE_VAL;
+  std::vector<std::uint32_t> found;
+  for (std::size_t t = 0; t < shape_.queries; ++t) {
+    const std::size_t position = t + shape_.keys - shape_.queries;
+    const bool padding =
+        valid.empty() ? !(static_cast<double>(position) < length) : valid[position] == 0;
+    if (!padding) found.push_back(static_cast<std::uint32_t>(t));
+  }
+  return found;
+}
+
+TokenRows LayerActivations::rows(const std::string& name, std::size_t b) const {
+  const std::vector<double> numbers = item(name, b);
+  const auto queries = static_cast<Index>(shape_.queries);
+  if (info(name).shape.size() == 3) {
+    return Eigen::Map<const TokenRows>(numbers.data(), queries,
+                                       static_cast<Index>(info(name).shape[2]));
+  }
+  const auto heads = static_cast<Index>(shape_.heads), e = static_cast<Index>(info(name).shape[3]);
+  TokenRows side_by_side(queries, heads * e);
+  for (Index h = 0; h < heads; ++h) {
+    side_by_side.middleCols(h * e, e) =
+        Eigen::Map<const TokenRows>(numbers.data() + h * queries * e, queries, e);
+  }
+  return side_by_side;
+}
+
+TokenRows LayerActivations::gradient(std::size_t b) const {
+  if (has("grad_z")) return rows("grad_z", b);
+  return rows("grad_output", b) * w_o_.transpose();
+}
+
+}  // namespace headlab

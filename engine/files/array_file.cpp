@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/files/array_file.h"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/files/input_file.h"
+#include "engine/files/netcdf_file.h"
+#include "engine/files/safetensors.h"
+#include "engine/files/zip_file.h"
+
+namespace headlab {
+namespace {
+
+constexpr std::size_t most_axes = 5;
+
+std::uint64_t numbers_in_item(const ArrayInfo& array) {
+  std::uint64_t count = 1;
+  for (std::size_t axis = 1; axis < array.shape.size(); ++axis) count *= array.shape[axis];
+  return count;
+}
+
+/// Entries are unpacked when they are first asked for, and kept.
+class NpzFile : public ArrayFile {
+ public:
+  explicit NpzFile(const std::string& path)
+      : ArrayFile(path),
+        zip_(read_file(path, std::numeric_limits<std::uint64_t>::max()), one_line(path)) {
+    for (const auto& [entry, _] : zip_.entries()) {
+      if (!entry.ends_with(".npy")) {
+        reject({path}, "", "has entry " + one_line(entry, 80) + ", which is no array");
+      }
+      const std::string name = entry.substr(0, entry.size() - 4), bytes = zip_.read(entry);
+      if (const auto text = npy_text(bytes)) {
+        texts_[name] = *text;
+        continue;
+      }
+      NpyArray array = parse_npy_array(bytes, path + ": " + one_line(entry, 80), 0, most_axes);
+      arrays_[name] = {array.kind, array.shape};
+      values_[name] = std::move(array.values);
+    }
+  }
+
+  std::vector<double> read(const std::string& name, std::uint64_t first,
+                           std::uint64_t count) override {
+    const std::vector<double>& all = values_.at(name);
+    const std::uint64_t item = numbers_in_item(arrays_.at(name));
+    const auto part = std::span(all).subspan(first * item, count * item);
+    return {part.begin(), part.end()};
+  }
+
+ private:
+  ZipFile zip_;
+  std::map<std::string, std::vector<double>> values_;
+};
+
+class SafetensorsArrays : public ArrayFile {
+ public:
+  explicit SafetensorsArrays(const std::string& path) : ArrayFile(path), file_(path) {
+    texts_ = file_.metadata();
+    for (const auto& [name, tensor] : file_.tensors()) {
+      const NumberKind kind = tensor.type == "F64"      ? NumberKind::exact
+                              : tensor.type == "F32"    ? NumberKind::single
+                              : is_float_tensor(tensor) ? NumberKind::half
+                                                        : NumberKind::whole;
+      arrays_[name] = {kind, tensor.shape};
+    }
+  }
+
+  std::vector<double> read(const std::string& name, std::uint64_t first,
+                           std::uint64_t count) override {
+    const std::uint64_t item = numbers_in_item(arrays_.at(name));
+    return file_.read_part(name, first * item, count * item);
+  }
+
+ private:
+  SafetensorsFile file_;
+};
+
+class NetcdfArrays : public ArrayFile {
+ public:
+  explicit NetcdfArrays(const std::string& path) : ArrayFile(path), input_(path) {
+    take(input_.root(), "");
+    for (const std::string& group : input_.root().groups()) {
+      constexpr std::string_view start = "layer_";
+      if (group.starts_with(start)) {
+        take(input_.root().find_group(group), "layers." + group.substr(start.size()) + ".");
+      }
+    }
+  }
+
+  std::vector<double> read(const std::string& name, std::uint64_t first,
+                           std::uint64_t count) override {
+    const auto& [group, variable] = places_.at(name);
+    NetcdfGroup::Slab where;
+    for (const std::uint64_t length : arrays_.at(name).shape) where.count.push_back(length);
+    where.start.assign(where.count.size(), 0);
+    if (!where.count.empty()) {
+      where.start[0] = first;
+      where.count[0] = count;
+    }
+    try {
+      std::vector<double> numbers = group.doubles(variable, where);
+      if (!std::ranges::all_of(numbers, [](double x) { return std::isfinite(x); })) {
+        reject({source_}, "", "variable " + name + " has a number that is not finite");
+      }
+      return numbers;
+    } catch (const NetcdfError& problem) {
+      reject({source_}, "", one_line(problem.what()));
+    }
+  }
+
+ private:
+  void take(const NetcdfGroup& group, const std::string& prefix) {
+    for (const auto& [key, value] : group.attributes()) {
+      texts_[prefix + key] = std::visit(
+          [](const auto& what) -> std::string {
+            if constexpr (std::is_convertible_v<decltype(what), std::string>) {
+              return what;
+            } else {
+              return number_text(static_cast<double>(what));
+            }
+          },
+          value);
+    }
+    for (const std::string& variable : group.variables()) {
+      const std::vector<std::size_t> shape = group.shape(variable);
+      arrays_[prefix + variable] = {group.holds_integers(variable)  ? NumberKind::whole
+                                    : group.holds_singles(variable) ? NumberKind::single
+                                                                    : NumberKind::exact,
+                                    {shape.begin(), shape.end()}};
+      places_[prefix + variable] = {group, variable};
+    }
+  }
+
+  NetcdfInput input_;
+  std::map<std::string, std::pair<NetcdfGroup, std::string>> places_;
+};
+
+class JoinedFiles : public ArrayFile {
+ public:
+  explicit JoinedFiles(const std::vector<std::string>& paths) : ArrayFile(paths.front()) {
+    for (const std::string& path : paths) {
+      files_.push_back(open_array_file(path));
+      for (const auto& [name, info] : files_.back()->arrays()) {
+        if (!arrays_.emplace(name, info).second) {
+          reject({path}, "", "has array " + name + ", which another file has too");
+        }
+        places_[name] = files_.back().get();
+      }
+      for (const auto& [name, text] : files_.back()->texts()) {
+        const auto [at, added] = texts_.emplace(name, text);
+        if (!added && at->second != text) {
+          reject({path}, "",
+                 "says " + one_line(name + " " + text, 80) + ", another file says " +
+                     one_line(at->second, 80));
+        }
+      }
+    }
+  }
+
+  std::vector<double> read(const std::string& name, std::uint64_t first,
+                           std::uint64_t count) override {
+    return places_.at(name)->read(name, first, count);
+  }
+
+ private:
+  std::vector<std::unique_ptr<ArrayFile>> files_;
+  std::map<std::string, ArrayFile*> places_;
+};
+
+}  // namespace
+
+std::vector<double> ArrayFile::read(const std::string& name) {
+  const ArrayInfo& array = arrays_.at(name);
+  return read(name, 0, array.shape.empty() ? 1 : array.shape[0]);
+}
+
+std::unique_ptr<ArrayFile> open_array_file(const std::string& path) {
+  const std::string first = first_bytes(path, 4);
+  if (first == "PK\3\4" || first == "PK\5\6") return std::make_unique<NpzFile>(path);
+  if (first == "\x89HDF" || first.starts_with("CDF")) {
+    try {
+      return std::make_unique<NetcdfArrays>(path);
+    } catch (const NetcdfError& problem) {
+      reject({path}, "", one_line(problem.what()));
+    }
+  }
+  if (!path.ends_with(".safetensors")) {
+    read_file(path, std::numeric_limits<std::uint64_t>::max());  // says why not
+    reject({path}, "", "is neither NPZ nor safetensors nor NetCDF: it begins with other bytes");
+  }
+  return std::make_unique<SafetensorsArrays>(path);
+}
+
+std::unique_ptr<ArrayFile> open_array_files(const std::vector<std::string>& paths) {
+  if (paths.size() == 1) return open_array_file(paths[0]);
+  return std::make_unique<JoinedFiles>(paths);
+}
+
+}  // namespace headlab

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Named arrays of a file, whatever its format: NPZ, safetensors or NetCDF.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/files/npy_file.h"
+
+namespace headlab {
+
+/// An array as its file describes it.
+struct ArrayInfo {
+  NumberKind kind = NumberKind::exact;
+  std::vector<std::uint64_t> shape;
+};
+
+/// Arrays by name, read a part at a time. An array of layer L is called layers.L.NAME, which is
+/// NAME of the group layer_L in NetCDF.
+class ArrayFile {
+ public:
+  virtual ~ArrayFile() = default;
+
+  const std::string& source() const { return source_; }
+  const std::map<std::string, ArrayInfo>& arrays() const { return arrays_; }
+  /// What the file says in words: metadata of safetensors, attributes of NetCDF, texts of NPZ.
+  const std::map<std::string, std::string>& texts() const { return texts_; }
+
+  /// Items first, .., first + count - 1 along the first axis, which the array has; finite but for
+  /// -infinity where the array was not read from a file. Throws InvalidInput.
+  virtual std::vector<double> read(const std::string& name, std::uint64_t first,
+                                   std::uint64_t count) = 0;
+  /// All of an array, or the number that it is.
+  std::vector<double> read(const std::string& name);
+
+ protected:
+  explicit ArrayFile(std::string source) : source_(std::move(source)) {}
+
+  std::string source_;
+  std::map<std::string, ArrayInfo> arrays_;
+  std::map<std::string, std::string> texts_;
+};
+
+/// Opens a file by its first bytes. Throws InvalidInput, one line that begins with the path.
+std::unique_ptr<ArrayFile> open_array_file(const std::string& path);
+
+/// The arrays of several files as if of one. Throws InvalidInput where two have the same array.
+std::unique_ptr<ArrayFile> open_array_files(const std::vector<std::string>& paths);
+
+}  // namespace headlab

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// With C the second moment of z about its mean and P = C^-1, the residual of the refit without the
+// heads of rows A is z P_A (P_AA)^-1 W_A: it needs one inverse for all heads.
+#include "validation/heads/refit.h"
+
+#include <cmath>
+
+#include "engine/files/error.h"
+#include "kernels/decompositions.h"
+
+namespace headlab {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+/// C of moments with the ridge.
+MatrixXd second_moment(const Moments& of, double ridge) {
+  MatrixXd c = of.about(of.mean());
+  c.diagonal().array() += ridge * c.trace() / static_cast<double>(c.rows());
+  return c;
+}
+
+MatrixXd inverse_of(const MatrixXd& c) {
+  const Cholesky factor(c);
+  // Heads that are linear maps of one another, without a ridge.
+  if (!factor.succeeded()) return MatrixXd::Constant(c.rows(), c.cols(), std::nan(""));
+  return factor.solve(MatrixXd(MatrixXd::Identity(c.rows(), c.cols())));
+}
+
+/// (P_AA)^-1 W_A.
+MatrixXd solved_map(const MatrixXd& p, const MatrixXd& w, const std::vector<Index>& rows) {
+  return Cholesky(p(rows, rows)).solve(MatrixXd(w(rows, Eigen::all)));
+}
+
+std::vector<Index> rows_of(const AttentionShape& shape, const std::vector<std::size_t>& heads) {
+  std::vector<Index> rows;
+  for (const std::size_t h : heads) {
+    for (std::size_t i = 0; i < shape.e; ++i) rows.push_back(static_cast<Index>(h * shape.e + i));
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string no_refit(const LayerActivations& layer, const LayerSums& sums,
+                     const HeadSetting& setting) {
+  const double tokens = sums.folds[0].tokens + sums.folds[1].tokens;
+  const double needed = setting.refit_tokens * static_cast<double>(layer.columns());
+  if (tokens >= needed && layer.documents() >= setting.min_documents) return "";
+  return "no refit: it needs " + std::to_string(static_cast<long>(needed)) + " tokens (" +
+         std::to_string(static_cast<long>(setting.refit_tokens)) + " for each column of z) and " +
+         std::to_string(setting.min_documents) + " documents, there are " +
+         std::to_string(static_cast<long>(tokens)) + " and " + std::to_string(layer.documents());
+}
+
+void add_held_out(const LayerActivations& layer, const HeadSetting& setting, LayerSums& sums,
+                  int threads, const std::function<bool()>& stop) {
+  const AttentionShape& shape = layer.shape();
+  const auto e = static_cast<Index>(shape.e);
+  for (std::size_t fold = 0; fold < 2; ++fold) {
+    const MatrixXd p = inverse_of(second_moment(sums.folds[fold], setting.ridge));
+    const VectorXd mean = sums.folds[fold].mean();
+    std::vector<MatrixXd> metrics;
+    for (std::size_t h = 0; h < shape.heads; ++h) {
+      const MatrixXd map = solved_map(p, layer.output_map(), rows_of(shape, {h}));
+      metrics.emplace_back(map * map.transpose());
+    }
+    for (std::size_t b = 0; b < layer.sequences(); ++b) {
+      if (stop && stop()) throw Stopped();
+      if (layer.document_of()[b] % 2 == fold || sums.tokens[b].empty()) continue;
+      TokenRows z = values_of(layer, b, sums.tokens[b], setting, threads).z;
+      z.rowwise() -= mean.transpose();
+      const TokenRows y = row_product(z, p, threads);
+      for (std::size_t h = 0; h < shape.heads; ++h) {
+        const MatrixXd own = y.middleCols(static_cast<Index>(h) * e, e);
+        sums.groups[sums.group_of[b]].held_out(static_cast<Index>(h)) +=
+            (own * metrics[h]).cwiseProduct(own).sum();
+      }
+    }
+  }
+}
+
+VectorXd refit_errors_in_sample(const LayerActivations& layer, const LayerSums& sums,
+                                const HeadSetting& setting) {
+  Moments all = sums.folds[0];
+  all += sums.folds[1];
+  const MatrixXd p = inverse_of(second_moment(all, setting.ridge));
+  VectorXd errors(static_cast<Index>(layer.shape().heads));
+  for (std::size_t h = 0; h < layer.shape().heads; ++h) {
+    const std::vector<Index> rows = rows_of(layer.shape(), {h});
+    const MatrixXd own = layer.output_map()(rows, Eigen::all);
+    errors(static_cast<Index>(h)) = solved_map(p, layer.output_map(), rows).cwiseProduct(own).sum();
+  }
+  return errors;
+}
+
+double refit_error_of(const LayerActivations& layer, const LayerSums& sums,
+                      const HeadSetting& setting, const std::vector<std::size_t>& heads) {
+  const std::vector<Index> rows = rows_of(layer.shape(), heads);
+  double error = 0, tokens = 0;
+  for (std::size_t fold = 0; fold < 2; ++fold) {
+    const Moments &fitted = sums.folds[fold], &other = sums.folds[1 - fold];
+    const MatrixXd p = inverse_of(second_moment(fitted, setting.ridge));
+    const MatrixXd map = p(Eigen::all, rows) * solved_map(p, layer.output_map(), rows);
+    error += other.tokens * (other.about(fitted.mean()) * map).cwiseProduct(map).sum();
+    tokens += other.tokens;
+  }
+  return error / tokens;
+}
+
+}  // namespace headlab

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "validation/heads/measure.h"
+
+namespace headlab {
+namespace {
+
+/// Where more of the heads are named, what is true of each is not of all of them together.
+constexpr double most_named = 0.25;
+constexpr double large_document = 0.25;
+
+std::string percent(double share) {
+  return rounded_text(100 * share) + " %";
+}
+
+std::string with_error(const HeadFigure& figure, std::size_t at) {
+  return rounded_text(100 * figure.values[at]) + " +- " + rounded_text(100 * figure.errors[at]) +
+         " %";
+}
+
+/// "head 2", "heads 2, 3 and 5".
+std::string heads_text(const std::vector<std::size_t>& heads) {
+  std::string text = heads.size() == 1 ? "head " : "heads ";
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    if (i > 0) text += i + 1 == heads.size() ? " and " : ", ";
+    text += std::to_string(heads[i]);
+  }
+  return text;
+}
+
+std::string layer_start(const MeasuredLayer& layer) {
+  return "layer " + std::to_string(layer.number) + ": ";
+}
+
+/// One sentence on the heads, by name or by their number.
+void say(const MeasuredLayer& layer, const NamedHeads& named, bool by_name, const char* figure,
+         const char* one_does, const char* all_do, const char* of_what,
+         std::vector<std::string>& words) {
+  if (named.heads.empty()) return;
+  const bool one = named.heads.size() == 1;
+  const std::string who = by_name ? heads_text(named.heads)
+                                  : std::to_string(named.heads.size()) + " of " +
+                                        std::to_string(layer.shape.heads) + " heads";
+  std::string size = "together " + percent(named.together);
+  if (one && by_name) size = with_error(*layer.find(figure), named.heads[0]);
+  words.push_back(layer_start(layer) + who + (one ? one_does : all_do) + size + of_what);
+}
+
+void say_exchangeable(const MeasuredLayer& layer, double limit, std::vector<std::string>& words) {
+  const HeadFigure* const share = layer.find("exchange_share");
+  if (share == nullptr || share->errors.empty()) return;
+  for (std::size_t h = 0; h < layer.shape.heads; ++h) {
+    for (std::size_t l = 0; l < layer.shape.heads; ++l) {
+      const std::size_t at = h * layer.shape.heads + l;
+      if (h == l || !(share->values[at] + 2 * share->errors[at] < limit)) continue;
+      words.push_back(layer_start(layer) + "heads " + std::to_string(h) + " and " +
+                      std::to_string(l) + " are exchangeable in attention: " +
+                      with_error(*share, at) + " of head " + std::to_string(h) +
+                      "'s output changes if it attends as head " + std::to_string(l) + " does");
+    }
+  }
+}
+
+void say_conditions(const MeasuredHeads& heads, std::vector<std::string>& words) {
+  const MeasuredLayer& first = heads.layers.front();
+  if (first.documents < heads.setting.min_documents) {
+    words.push_back(std::to_string(first.documents) +
+                    (first.documents == 1 ? " document" : " documents") +
+                    ": no standard errors, and nothing said of single heads; they need " +
+                    std::to_string(heads.setting.min_documents));
+  }
+  if (first.largest_document > large_document) {
+    words.push_back("one document has " + percent(first.largest_document) +
+                    " of the tokens: standard errors over documents are rough");
+  }
+  for (const MeasuredLayer& layer : heads.layers) {
+    if (layer.blind > 0) {
+      words.push_back(layer_start(layer) + std::to_string(layer.blind) +
+                      " queries see no key and are left out");
+    }
+  }
+  if (!first.no_refit.empty()) words.push_back(first.no_refit);
+  const bool residual = first.find("stream") != nullptr,
+             loss = first.find("second_order") != nullptr;
+  if (heads.layers.size() > 1 && !residual && !loss) {
+    words.emplace_back("ranks hold within layers: give residual or gradients to compare layers");
+  }
+  if (first.find("tokens_effective") == nullptr) {
+    words.emplace_back("without q, k and v there are no figures of attention");
+  }
+}
+
+/// Fits to few tokens follow them too closely.
+void say_in_sample(const MeasuredLayer& layer, std::vector<std::string>& words) {
+  constexpr std::size_t enough = 64;
+  const HeadFigure* const held_out = layer.find("refit_cost");
+  const HeadFigure* const in_sample = layer.find("refit_cost_in_sample");
+  if (in_sample == nullptr || layer.tokens >= enough * layer.shape.heads * layer.shape.e) return;
+  double out = 0, in = 0;
+  for (const double cost : held_out->values) out += cost;
+  for (const double cost : in_sample->values) in += cost;
+  words.push_back(layer_start(layer) + "errors of refits are " + rounded_text(out / in) +
+                  " times those in the tokens that were fitted to: more tokens would lower them");
+}
+
+}  // namespace
+
+std::vector<std::string> words_of(const MeasuredHeads& heads) {
+  std::vector<std::string> words;
+  double all = 0, little = 0, refitted = 0;
+  for (const MeasuredLayer& layer : heads.layers) {
+    all += static_cast<double>(layer.shape.heads);
+    little += static_cast<double>(layer.little.heads.size());
+    refitted += static_cast<double>(layer.refitted.heads.size());
+  }
+  for (const MeasuredLayer& layer : heads.layers) {
+    say(layer, layer.little, little <= most_named * all, "spread_share",
+        " writes little: ", " write little: ", " of the residual stream's square", words);
+    say(layer, layer.refitted, refitted <= most_named * all, "refit_cost_share",
+        ", which the other heads can write: ", ", which the other heads can write: ",
+        " of the residual stream's square remains after refitting W_O", words);
+    say_exchangeable(layer, heads.setting.exchangeable, words);
+    say_in_sample(layer, words);
+  }
+  if (heads.layers.front().find("second_order") != nullptr) {
+    words.emplace_back(
+        "second_order is a prediction: in five small models the true cost of four heads in five "
+        "was 0.8 to 2.1 times as much, up to 3.7 times; in one of six layers up to 8.8 times");
+  }
+  say_conditions(heads, words);
+  return words;
+}
+
+}  // namespace headlab
