@@ -124,7 +124,12 @@ const ArrayInfo& LayerActivations::info(const std::string& name) const {
 }
 
 std::vector<double> LayerActivations::all(const std::string& name) const {
-  return file_->read(name_of(name));
+  std::vector<double> numbers = file_->read(name_of(name));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (!std::isfinite(numbers[i]))
+      fail(name, "is not finite at " + element_text(info(name).shape, i));
+  }
+  return numbers;
 }
 
 std::string LayerActivations::text(const std::string& name) const {

@@ -17,7 +17,7 @@
 namespace headlab {
 namespace {
 
-constexpr std::size_t most_axes = 5;
+constexpr std::size_t max_axes_of_entry = 5;
 
 std::uint64_t numbers_in_item(const ArrayInfo& array) {
   std::uint64_t count = 1;
@@ -40,7 +40,8 @@ class NpzFile : public ArrayFile {
         texts_[name] = *text;
         continue;
       }
-      NpyArray array = parse_npy_array(bytes, path + ": " + one_line(entry, 80), 0, most_axes);
+      NpyArray array =
+          parse_npy_array(bytes, path + ": " + one_line(entry, 80), 0, max_axes_of_entry);
       arrays_[name] = {array.kind, array.shape};
       values_[name] = std::move(array.values);
     }

@@ -16,10 +16,10 @@ namespace {
 
 using Eigen::Index;
 
-constexpr std::size_t most_sequences = 8;
+constexpr std::size_t max_sequences = 8;
 /// Mean distance beyond which another computation was done: rounding of q and k to 8 bits moves the
 /// weights by 0.004.
-constexpr double most_of_half = 0.01, most_of_single = 0.001;
+constexpr double max_of_half = 0.01, max_of_single = 0.001;
 
 /// Another way to attend that is tried, and how it is written.
 template <class T>
@@ -52,7 +52,7 @@ class Comparison {
     std::vector<double> variations;
     for (std::size_t b = 0; b < layer_.sequences(); ++b) {
       const bool in_attention = layer_.has("attention") && b < layer_.info("attention").shape[0];
-      if (!in_attention && b >= most_sequences) break;
+      if (!in_attention && b >= max_sequences) break;
       AttentionSequence<T> sequence = layer_.sequence<T>(b);
       AttentionRule rule = layer_.rule();
       if (alternative != nullptr && !alternative->change(rule, sequence)) return found;
@@ -62,7 +62,7 @@ class Comparison {
         return attended.log_sums.col(t).minCoeff() == -std::numeric_limits<double>::infinity();
       });
       if (in_attention) add_variations(rule, sequence, b, rows, variations);
-      if (b >= most_sequences) continue;
+      if (b >= max_sequences) continue;
       const bool has_z = layer_.has("z");
       if (has_z) z.add(attended.z, layer_.rows("z", b), rows);
       if (layer_.has("output")) output.add(output_of(attended.z), layer_.rows("output", b), rows);
@@ -182,7 +182,7 @@ template <class T>
 Identity checked(const LayerActivations& layer, int threads) {
   const Comparison<T> comparison(layer, threads);
   const Identity found = comparison.distances(nullptr);
-  const double most = layer.precision() == NumberKind::half ? most_of_half : most_of_single;
+  const double most = layer.precision() == NumberKind::half ? max_of_half : max_of_single;
   const double distance = deciding(found);
   if (std::isnan(distance) || distance <= most) return found;
   std::string problem = "not what this model attends with: " +

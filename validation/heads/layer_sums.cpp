@@ -107,7 +107,7 @@ class Summation {
     to.tokens += static_cast<double>(own.tokens.size());
     to.z += own.z.colwise().sum().transpose();
     to.outputs += block_products(squares, sums_.products, layer_.shape());
-    Moments& fold = sums_.folds[layer_.document_of()[b] % 2];
+    ValueMoments& fold = sums_.folds[layer_.document_of()[b] % 2];
     fold.tokens += static_cast<double>(own.tokens.size());
     fold.sum += own.z.colwise().sum().transpose();
     fold.squares += squares;
@@ -218,18 +218,18 @@ void DocumentSums::add(const DocumentSums& other, double sign) {
   held_out += sign * other.held_out;
 }
 
-Moments::Moments(std::size_t columns)
+ValueMoments::ValueMoments(std::size_t columns)
     : sum(VectorXd::Zero(static_cast<Index>(columns))),
       squares(MatrixXd::Zero(static_cast<Index>(columns), static_cast<Index>(columns))) {}
 
-Moments& Moments::operator+=(const Moments& other) {
+ValueMoments& ValueMoments::operator+=(const ValueMoments& other) {
   tokens += other.tokens;
   sum += other.sum;
   squares += other.squares;
   return *this;
 }
 
-MatrixXd Moments::about(const VectorXd& centre) const {
+MatrixXd ValueMoments::about(const VectorXd& centre) const {
   const VectorXd own = mean();
   MatrixXd out = squares / tokens;
   out -= own * centre.transpose() + centre * own.transpose() - centre * centre.transpose();
@@ -276,7 +276,7 @@ SequenceValues values_of(const LayerActivations& layer, std::size_t b,
 LayerSums layer_sums(const LayerActivations& layer, const HeadSetting& setting, int threads,
                      const std::function<bool()>& stop) {
   LayerSums sums;
-  sums.folds.assign(2, Moments(layer.columns()));
+  sums.folds.assign(2, ValueMoments(layer.columns()));
   sums.tokens.resize(layer.sequences());
   const TokenRows maps = layer.output_map().transpose();
   sums.products = transposed_product(maps, maps, threads);

@@ -53,13 +53,13 @@ struct SequenceLoss {
 };
 
 /// First and second moments of z.
-struct Moments {
+struct ValueMoments {
   double tokens = 0;
   Eigen::VectorXd sum;      ///< [H e]
   Eigen::MatrixXd squares;  ///< [H e][H e] sum z z^T
 
-  explicit Moments(std::size_t columns);
-  Moments& operator+=(const Moments& other);
+  explicit ValueMoments(std::size_t columns);
+  ValueMoments& operator+=(const ValueMoments& other);
   Eigen::VectorXd mean() const { return sum / tokens; }
   /// Mean of (z - centre)(z - centre)^T.
   Eigen::MatrixXd about(const Eigen::VectorXd& centre) const;
@@ -71,7 +71,7 @@ struct LayerSums {
   std::vector<std::size_t> group_of;  ///< [B] of each sequence
   std::vector<SequenceLoss> losses;   ///< [B], or none
   /// Of documents 0, 2, 4, .. and of 1, 3, 5, .. in the order of their numbers.
-  std::vector<Moments> folds;
+  std::vector<ValueMoments> folds;
   std::vector<std::vector<std::uint32_t>> tokens;  ///< [B] that count
   std::uint64_t blind = 0;                         ///< queries that see no key
   double largest_document = 0;                     ///< share of the tokens

@@ -117,6 +117,21 @@ void put_measured_heads(const NetcdfGroup& root, const MeasuredHeads& heads,
   root.write("layer", {"layer"}, {.long_name = "number of the layer"}, numbers);
   root.write("documents", {"layer"}, {.long_name = "documents"}, documents);
   root.write("tokens", {"layer"}, {.long_name = "tokens that count"}, tokens);
+  std::string words;
+  for (const std::string& one : words_of(heads)) words += (words.empty() ? "" : "\n") + one;
+  root.put_attribute("words", words);
+  NumberNames distances;
+  Identity().fields(distances);
+  for (std::size_t i = 0; i < distances.names.size(); ++i) {
+    std::vector<double> of_layers;
+    for (const MeasuredLayer& layer : heads.layers) {
+      NumberAt number{i};
+      layer.identity.fields(number);
+      of_layers.push_back(number.value);
+    }
+    const auto& [name, meaning] = distances.names[i];
+    root.write("identity_" + name, {"layer"}, {.long_name = meaning}, of_layers);
+  }
   for (const HeadFigure& figure : all) {
     std::vector<std::string> axes = {"layer"};
     if (figure.of != FigureOf::layer) axes.emplace_back("head");

@@ -16,7 +16,7 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 /// C of moments with the ridge.
-MatrixXd second_moment(const Moments& of, double ridge) {
+MatrixXd second_moment(const ValueMoments& of, double ridge) {
   MatrixXd c = of.about(of.mean());
   c.diagonal().array() += ridge * c.trace() / static_cast<double>(c.rows());
   return c;
@@ -84,7 +84,7 @@ void add_held_out(const LayerActivations& layer, const HeadSetting& setting, Lay
 
 VectorXd refit_errors_in_sample(const LayerActivations& layer, const LayerSums& sums,
                                 const HeadSetting& setting) {
-  Moments all = sums.folds[0];
+  ValueMoments all = sums.folds[0];
   all += sums.folds[1];
   const MatrixXd p = inverse_of(second_moment(all, setting.ridge));
   VectorXd errors(static_cast<Index>(layer.shape().heads));
@@ -101,7 +101,7 @@ double refit_error_of(const LayerActivations& layer, const LayerSums& sums,
   const std::vector<Index> rows = rows_of(layer.shape(), heads);
   double error = 0, tokens = 0;
   for (std::size_t fold = 0; fold < 2; ++fold) {
-    const Moments &fitted = sums.folds[fold], &other = sums.folds[1 - fold];
+    const ValueMoments &fitted = sums.folds[fold], &other = sums.folds[1 - fold];
     const MatrixXd p = inverse_of(second_moment(fitted, setting.ridge));
     const MatrixXd map = p(Eigen::all, rows) * solved_map(p, layer.output_map(), rows);
     error += other.tokens * (other.about(fitted.mean()) * map).cwiseProduct(map).sum();

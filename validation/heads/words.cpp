@@ -7,7 +7,7 @@ namespace headlab {
 namespace {
 
 /// Where more of the heads are named, what is true of each is not of all of them together.
-constexpr double most_named = 0.25;
+constexpr double max_named = 0.25;
 constexpr double large_document = 0.25;
 
 std::string percent(double share) {
@@ -15,7 +15,7 @@ std::string percent(double share) {
 }
 
 std::string with_error(const HeadFigure& figure, std::size_t at) {
-  return rounded_text(100 * figure.values[at]) + " +- " + rounded_text(100 * figure.errors[at]) +
+  return rounded_text(100 * figure.values[at]) + " ± " + rounded_text(100 * figure.errors[at]) +
          " %";
 }
 
@@ -115,9 +115,9 @@ std::vector<std::string> words_of(const MeasuredHeads& heads) {
     refitted += static_cast<double>(layer.refitted.heads.size());
   }
   for (const MeasuredLayer& layer : heads.layers) {
-    say(layer, layer.little, little <= most_named * all, "spread_share",
+    say(layer, layer.little, little <= max_named * all, "spread_share",
         " writes little: ", " write little: ", " of the residual stream's square", words);
-    say(layer, layer.refitted, refitted <= most_named * all, "refit_cost_share",
+    say(layer, layer.refitted, refitted <= max_named * all, "refit_cost_share",
         ", which the other heads can write: ", ", which the other heads can write: ",
         " of the residual stream's square remains after refitting W_O", words);
     say_exchangeable(layer, heads.setting.exchangeable, words);

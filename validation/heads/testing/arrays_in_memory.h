@@ -2,6 +2,9 @@
 /// \file Activations made in a test.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +18,8 @@ namespace headlab::test {
 /// Arrays that are in memory.
 class ArraysInMemory : public ArrayFile {
  public:
+  using ArrayFile::read;
+
   ArraysInMemory() : ArrayFile("memory") {}
 
   void put(const std::string& name, const std::vector<std::uint64_t>& shape,

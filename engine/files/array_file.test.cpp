@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/files/array_file.h"
+
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "engine/files/error.h"
+#include "engine/files/zip_file.h"
+#include "kernels/testing/known_layers.h"
+
+namespace headlab {
+namespace {
+
+std::string bytes_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string captured_bytes() {
+  return bytes_of(layer_answers("real-gpt-layer0.npz"));
+}
+
+std::string zip_refusal(const std::string& bytes) {
+  try {
+    const ZipFile zip(bytes, "a.npz");
+    for (const auto& [name, entry] : zip.entries()) zip.read(name);
+  } catch (const InvalidInput& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ArrayFile, ReadsTheArraysOfAnArchive) {
+  const auto file = open_array_file(layer_answers("real-gpt-layer0.npz").string());
+  ASSERT_TRUE(file->arrays().contains("q"));
+  const ArrayInfo& q = file->arrays().at("q");
+  EXPECT_EQ(q.kind, NumberKind::single);
+  EXPECT_EQ(q.shape, (std::vector<std::uint64_t>{8, 8, 48, 8}));
+  EXPECT_EQ(file->arrays().at("document").kind, NumberKind::whole);
+  EXPECT_NEAR(file->read("scale").at(0), 0.35355338, 1e-8);
+  const std::vector<double> all = file->read("q"), some = file->read("q", 3, 2);
+  const std::size_t item = 8 * 48 * 8;
+  ASSERT_EQ(some.size(), 2 * item);
+  EXPECT_EQ(some, std::vector<double>(all.begin() + 3 * item, all.begin() + 5 * item));
+}
+
+TEST(ZipFile, NoticesADamagedByte) {
+  const std::string good = captured_bytes();
+  ASSERT_EQ(zip_refusal(good), "");
+  std::string bad = good;
+  bad[good.size() / 2] = static_cast<char>(bad[good.size() / 2] ^ 1);
+  const std::string found = zip_refusal(bad);
+  EXPECT_TRUE(found.find("checksum") != std::string::npos ||
+              found.find("unpack") != std::string::npos)
+      << found;
+}
+
+TEST(ZipFile, RefusesWhatIsCutShort) {
+  const std::string good = captured_bytes();
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{4}, std::size_t{30}, good.size() / 2, good.size() - 30}) {
+    EXPECT_NE(zip_refusal(good.substr(0, size)), "") << size;
+  }
+}
+
+TEST(ZipFile, RefusesEntriesOutsideTheFile) {
+  // The place of the first entry's header, in the list that the last bytes point to.
+  const std::string good = captured_bytes();
+  const std::size_t list = good.find("PK\1\2");
+  for (const std::size_t at : {std::size_t{20}, std::size_t{24}, std::size_t{42}}) {
+    std::string bad = good;
+    bad.replace(list + at, 4, "\xf0\xff\xff\xf0");
+    EXPECT_NE(zip_refusal(bad), "") << at;
+  }
+}
+
+TEST(NpyText, IsTheTextOfOneText) {
+  std::string header = "{'descr': '<U6', 'fortran_order': False, 'shape': (), }";
+  header.append(128 - 10 - header.size() - 1, ' ');
+  header += '\n';
+  std::string bytes("\x93NUMPY\1\0v\0", 10);
+  bytes += header;
+  for (const char c : std::string("full")) bytes += {c, '\0', '\0', '\0'};
+  bytes.append(8, '\0');
+  EXPECT_EQ(npy_text(bytes), "full");
+  EXPECT_FALSE(npy_text("no array"));
+  EXPECT_FALSE(npy_text(npy_bytes({}, std::vector<double>{1})));
+}
+
+}  // namespace
+}  // namespace headlab
