@@ -82,6 +82,8 @@ COMMANDS = [
             outputs=("o.json", "o.html")),
     Command("compress", "compress heads.nc --rank 2 --n 16 --replicates 8 --out o.nc --json o.json",
             before=("import-heads model.safetensors --arch bert --heads 3 --out heads.nc",), outputs=("o.nc", "o.json")),
+    Command("import-activations", "import-activations acts.safetensors --out o.nc", outputs=("o.nc",)),
+    Command("heads", "heads acts.safetensors --out o.nc --json o.json", outputs=("o.nc", "o.json")),
     Command("diff", "diff p q --json o.json",
             before=(f"run s.toml {SMALL} --out p", f"run s.toml {SMALL} --out q"), outputs=("o.json",)),
 ]
@@ -106,6 +108,8 @@ class World:
         (self.start / "claim.toml").write_text((self.start / "s.toml").read_text() + CLAIM)
         subprocess.run([sys.executable, TREE / "tools/cli/testing/write_input.py", "bert",
                         self.start / "model.safetensors"], check=True)
+        subprocess.run([sys.executable, TREE / "tools/cli/testing/write_input.py", "activations",
+                        self.start / "acts.safetensors"], check=True)
         (self.start / "precious.txt").write_text(PRECIOUS)
 
     def run(self, folder, line, call=0, calls="none", kind="kill", mark=None, count=None):

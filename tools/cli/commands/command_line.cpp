@@ -129,10 +129,15 @@ Program::Program() {
   });
   app.footer(exit_codes_text() +
              "\nTry: headlab list scenarios, headlab help run, headlab help figures");
-  commands = {run_command(),      theory_command(), validate_command(), allocate_command(),
-              dataset_command(),  replay_command(), diff_command(),     report_command(),
-              merge_command(),    status_command(), hdi_command(),      import_heads_command(),
-              compress_command(), init_command(),   list_command(),     doctor_command()};
+  commands = {run_command(),      theory_command(),
+              validate_command(), allocate_command(),
+              dataset_command(),  replay_command(),
+              diff_command(),     report_command(),
+              merge_command(),    status_command(),
+              hdi_command(),      import_heads_command(),
+              compress_command(), import_activations_command(),
+              heads_command(),    init_command(),
+              list_command(),     doctor_command()};
   const auto topic = std::make_shared<std::string>();
   commands.push_back({.name = "help",
                       .summary = "Explain a command, or the figures of the tables",
@@ -292,7 +297,7 @@ const char* unit_of_work(int argc, const char* const* argv) {
     return "this training set";
   }
   if (command == "theory") return "this condition";
-  if (command == "hdi" || command == "import-heads") return "these heads";
+  if (command == "hdi" || command == "import-heads" || command == "heads") return "these heads";
   if (command == "compress") return "this set of keys";
   return nullptr;
 }

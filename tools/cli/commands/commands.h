@@ -31,6 +31,7 @@
 #include "tools/cli/text_width.h"
 #include "validation/difference/results_difference.h"
 #include "validation/diversity/alike_heads.h"
+#include "validation/heads/measure.h"
 
 namespace headlab::tools {
 
@@ -64,6 +65,8 @@ Command status_command();
 Command hdi_command();
 Command import_heads_command();
 Command compress_command();
+Command import_activations_command();
+Command heads_command();
 Command init_command();
 Command list_command();
 Command doctor_command();
@@ -111,6 +114,13 @@ std::string difference_json(const ResultsDifference& difference, const StoredRes
 /// The most alike pairs of heads, a line each, heads with one subspace together; then what the
 /// comparison does not say.
 std::string alike_text(const HeadDiversity& diversity, const AlikeHeads& alike);
+
+/// What heads do on text, for a person: tables of heads, layers and the `top` pairs, then words.
+/// \param noise  kind of the noise that the table of layers has
+std::string measured_text(const MeasuredHeads& heads, const std::string& noise, std::size_t top);
+
+/// Throws InvalidInput where no NetCDF file can be written to --out, or it is one of `inputs`.
+void require_netcdf_out(const std::string& path, const Texts& inputs, bool overwrite);
 
 /// A check of `headlab doctor`, with the figures compared.
 struct SelfTestCheck {

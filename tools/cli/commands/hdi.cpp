@@ -151,8 +151,9 @@ std::string alike_text(const HeadDiversity& diversity, const AlikeHeads& alike) 
     }
   }
   return text +
-         "\ncompared are weights, not what heads do on text: a head that is like another may be "
-         "needed there\n";
+         "\ncompared are weights: a head that is like another may be needed on text, which headlab "
+         "heads "
+         "measures\n";
 }
 
 std::string median_text(std::vector<double> numbers) {
