@@ -13,6 +13,12 @@ from ._arguments import assign, flag, index, text, whole
 from ._arguments import path as path_text
 from ._errors import ScenarioError, translated
 from ._jobs import Progress, wait
+from ._measured import Activations as Activations
+from ._measured import Measured as Measured
+from ._measured import from_attention as from_attention
+from ._measured import measure as measure
+from ._measured import open_activations as open_activations
+from ._measured import open_measured as open_measured
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -155,6 +155,7 @@ NB_MODULE(_engine, module) {
   bind_allocations(module);
   bind_data(module);
   bind_estimates(module);
+  bind_heads_on_text(module);
 }
 
 }  // namespace headlab::python

@@ -102,6 +102,9 @@ void bind_allocations(nanobind::module_& module);
 /// Adds data sets, replays and files of results.
 void bind_data(nanobind::module_& module);
 
+/// Adds figures of the heads of trained models on text.
+void bind_heads_on_text(nanobind::module_& module);
+
 /// Adds estimates from arrays of the caller.
 void bind_estimates(nanobind::module_& module);
 

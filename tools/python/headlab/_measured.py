@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the heads of a trained model do on text: hl.heads.from_attention and hl.heads.measure."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import _engine as engine
+from ._arguments import flag, index, text, whole
+from ._arguments import path as path_text
+from ._arrays import host_array
+from ._errors import ScenarioError, translated
+from ._jobs import Progress, wait
+from ._labelled import Labelled, frame_of, suggestion
+
+if TYPE_CHECKING:
+    import pandas
+    from numpy.typing import NDArray
+
+_ARRAYS = (
+    "q", "k", "v", "W_O", "b_O", "z", "residual", "grad_z", "grad_output", "W_V", "attention",
+    "output", "bias", "alibi", "sink", "valid", "length", "document", "tokens",
+)  # fmt: skip
+_NUMBERS = ("scale", "window", "softcap")
+_NOISE = ("shared", "values", "input", "cache")
+
+
+class Activations:
+    """Queries, keys, values and outputs of attention layers, in memory or in a file."""
+
+    def __init__(self, given: engine.Activations) -> None:
+        self._engine = given
+
+    @property
+    def layers(self) -> list[int]:
+        """Numbers of the layers."""
+        with translated():
+            return list(self._engine.layers)
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Writes NetCDF (.nc), as ``headlab import-activations``."""
+        with translated():
+            self._engine.save(path_text("path", path), flag("overwrite", overwrite))
+
+    def __repr__(self) -> str:
+        return f"{self._engine.source}: layers {', '.join(map(str, self.layers))}"
+
+
+def _host(value: Any, name: str) -> tuple[NDArray[Any], bool]:
+    """The numbers on the host, and whether they are floats of 16 bits."""
+    kind = str(getattr(value, "dtype", ""))
+    half = kind.endswith("float16")  # bfloat16 too
+    if hasattr(value, "detach"):
+        value = value.detach()
+        if kind == "torch.bfloat16":  # NumPy has none
+            value = value.float()
+        value = value.cpu()
+    elif kind == "bfloat16":
+        value = value.astype("float32")
+    return host_array(value, name), half
+
+
+def _put_layer(prefix: str, given: Mapping[str, Any], arrays: dict[str, Any], texts: dict[str, str]) -> None:
+    import numpy as np
+
+    for name, value in given.items():
+        if name not in (*_ARRAYS, *_NUMBERS, "mask"):
+            known = (*_ARRAYS, *_NUMBERS, "mask")
+            raise ScenarioError(f"{name}: no such array of a layer{suggestion(name, known)}")
+        if value is None:
+            continue
+        if name in _NUMBERS:
+            arrays[prefix + name] = np.array(float(value))
+        elif name == "mask" and isinstance(value, str):
+            texts[prefix + name] = value
+        else:
+            array, half = _host(value, name)
+            if name == "mask" and array.dtype != np.bool_:
+                raise ScenarioError('mask: is no array of booleans (or "causal", "full")')
+            if half and name in ("q", "k", "v"):
+                texts[prefix + "precision"] = "half"
+            arrays[prefix + name] = array
+
+
+def from_attention(
+    q: Any = None,
+    k: Any = None,
+    v: Any = None,
+    W_O: Any = None,  # noqa: N803 - the names of the files
+    *,
+    layer: int = 0,
+    mask: Any = "causal",
+    **given: Any,
+) -> Activations:
+    """Activations from arrays of NumPy, PyTorch, JAX and others (docs/heads-on-text.md).
+
+    `q` [B, H, T, k], `k` [B, G, S, k], `v` [B, G, S, e] as the attention sees them, `W_O` [H, e, d].
+    By name: `scale` (k**-0.5), `window`, `softcap`, `bias`, `alibi`, `sink`, `z`, `residual`,
+    `grad_z`, `grad_output`, `W_V`, `b_O`, `attention`, `output`, `document`, `tokens`, `length`,
+    `valid`. `mask` is "causal", "full" or booleans [B or 1, H or 1, T, S]. Several layers: a dict of
+    their numbers with dicts of these in the place of `q`.
+    """
+    layers: Mapping[int, Mapping[str, Any]]
+    if isinstance(q, Mapping):
+        if any(one is not None for one in (k, v, W_O)) or given:
+            raise ScenarioError("q: is a dict of layers, which have all arrays")
+        layers = {index("layer", number): one for number, one in q.items()}
+    else:
+        layers = {index("layer", layer): {"q": q, "k": k, "v": v, "W_O": W_O, "mask": mask, **given}}
+    arrays: dict[str, Any] = {}
+    texts: dict[str, str] = {}
+    for number, one in layers.items():
+        if number < 0:
+            raise ScenarioError(f"layer: is {number}, layers count from 0")
+        if not isinstance(one, Mapping):
+            raise ScenarioError(f"layer {number}: is {type(one).__name__}, needs a dict of arrays")
+        _put_layer(f"layers.{number}.", one, arrays, texts)
+    with translated():
+        return Activations(engine.activations_of(arrays, texts))
+
+
+def open_activations(*paths: str | os.PathLike[str]) -> Activations:
+    """Activations of files: NetCDF of ``headlab import-activations``, NPZ or safetensors."""
+    if not paths:
+        raise ScenarioError("paths: none is given")
+    with translated():
+        return Activations(engine.open_activations([path_text("paths", one) for one in paths]))
+
+
+class Measured(Labelled):
+    """Figures of heads, pairs and layers with standard errors over documents.
+
+    ``m["spread"]`` [layer, head] and ``m["spread_se"]``; frames are ``m.heads``, ``m.pairs`` and
+    ``m.layers``; ``m.words`` is what may be said of them.
+    """
+
+    def __init__(self, group: Mapping[str, Any], given: engine.MeasuredHeads | None = None) -> None:
+        super().__init__(group)
+        self._engine = given
+
+    def _frame(self, axes: tuple[str, ...]) -> pandas.DataFrame:
+        import numpy as np
+
+        names = [n for n in self if self.dims(n) == axes and not n.startswith("identity_") and n != "layer"]
+        shape = self[names[0]].shape if names else (0,) * len(axes)
+        rows = []
+        for at in np.ndindex(*shape):
+            values = {name: self[name][at] for name in names}
+            if all(np.isnan(value) for value in values.values() if isinstance(value, float)) and axes[1:]:
+                continue  # a layer with fewer heads
+            rows.append({"layer": int(self["layer"][at[0]]), **dict(zip(axes[1:], at[1:], strict=True)), **values})
+        return frame_of(rows)
+
+    @property
+    def heads(self) -> pandas.DataFrame:
+        """A row a head (needs pandas)."""
+        return self._frame(("layer", "head"))
+
+    @property
+    def pairs(self) -> pandas.DataFrame:
+        """A row a pair of heads, in either order (needs pandas)."""
+        frame = self._frame(("layer", "head", "head_2"))
+        return frame[frame["head"] != frame["head_2"]].reset_index(drop=True)
+
+    @property
+    def layers(self) -> pandas.DataFrame:
+        """A row a layer (needs pandas)."""
+        return self._frame(("layer",))
+
+    @property
+    def identity(self) -> dict[int, dict[str, float]]:
+        """Distances of each layer to what the model gave; NaN where it gave nothing."""
+        names = [name for name in self if name.startswith("identity_")]
+        return {
+            int(number): {name.removeprefix("identity_"): float(self[name][i]) for name in names}
+            for i, number in enumerate(self["layer"])
+        }
+
+    @property
+    def words(self) -> list[str]:
+        """What may be said of the heads, a sentence each."""
+        return str(self.attributes["words"]).splitlines()
+
+    def noise(self, kind: str = "values") -> pandas.DataFrame:
+        """Noise in the values given the weights, a row a layer: "values", "shared", "input", "cache"."""
+        if text("kind", kind) not in _NOISE:
+            raise ScenarioError(f"kind: {kind!r} is no kind of noise{suggestion(kind, _NOISE)}")
+        start = f"noise_{kind}_"
+        if f"{start}variance" not in self:
+            raise ScenarioError(f"kind: noise of kind {kind!r} needs {'W_V' if kind == 'input' else 'q, k and v'}")
+        frame = self.layers
+        names = [name for name in frame.columns if name.startswith(start)]
+        return frame[["layer", *names]].rename(columns=lambda name: name.removeprefix(start))
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The document of ``headlab heads --json``, of what was measured in this process."""
+        if self._engine is None:
+            raise ScenarioError("summary: figures of a file have none")
+        return dict(json.loads(self._engine.json()))
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Writes NetCDF (.nc), which ``hl.heads.open_measured`` reads back."""
+        if self._engine is None:
+            raise ScenarioError("path: these figures are those of a file already")
+        with translated():
+            self._engine.save(path_text("path", path), flag("overwrite", overwrite))
+
+    def table(self, *, noise: str = "values", top: int = 5) -> str:
+        """The text of ``headlab heads``."""
+        if self._engine is None:
+            return "\n".join(self.words)
+        with translated():
+            return str(self._engine.text(text("noise", noise), index("top", top)))
+
+    def __repr__(self) -> str:
+        return self.table()
+
+
+def measure(
+    source: Activations | Mapping[Any, Any] | str | os.PathLike[str],
+    *,
+    layer: int | None = None,
+    queries: int | None = None,
+    seed: int = 0,
+    float64: bool = False,
+    threads: int | None = None,
+    progress: Progress = False,
+) -> Measured:
+    """What each head does to the output of its layer, as ``headlab heads`` (docs/heads-on-text.md).
+
+    `source`: what `from_attention` gives or takes, or a file. `queries` of each sequence are drawn
+    by `seed` for the figures of weights; all without it. `float64` computes weights in float64.
+    """
+    if isinstance(source, Mapping):
+        by_layer = all(isinstance(one, Mapping) for one in source.values())
+        source = from_attention(source) if by_layer else from_attention(**source)
+    elif not isinstance(source, Activations):
+        source = open_activations(source)
+    layer = None if layer is None else index("layer", layer)
+    queries, seed = 0 if queries is None else index("queries", queries), index("seed", seed)
+    if queries < 0 or not 0 <= seed < 2**64:
+        raise ScenarioError("measure: needs queries >= 1 and a seed in [0, 2^64)")
+    with translated():
+        job = engine.measure_heads(
+            source._engine, layer, queries, seed, flag("float64", float64), whole(threads)
+        )
+    return Measured(*wait(job, progress))
+
+
+def open_measured(path: str | os.PathLike[str]) -> Measured:
+    """Figures that ``Measured.save`` or ``headlab heads --out`` wrote."""
+    with translated():
+        found = Measured(engine.open_results(path_text("path", path)))
+    if "words" not in found.attributes:
+        raise ScenarioError(f"{os.fspath(path)}: has no figures of heads - headlab heads --out writes such a file")
+    return found
