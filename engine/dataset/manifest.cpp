@@ -17,6 +17,7 @@
 #include "engine/files/input_file.h"
 #include "engine/files/json_fields.h"
 #include "engine/files/json_reader.h"
+#include "engine/files/json_sum.h"
 
 namespace headlab {
 namespace {
@@ -182,7 +183,9 @@ constexpr const char* no_manifest = "no manifest";
 
 /// The file at `path` as JSON, or nothing if it is not JSON.
 std::optional<Value> manifest_at(const std::string& path) {
-  return parse_json(read_file(path, max_manifest_bytes));
+  const std::string text = read_file(path, max_manifest_bytes);
+  check_json_sum(path, text, " - write --overwrite, or choose another folder");
+  return parse_json(text);
 }
 
 bool has_file(const std::string& path) {

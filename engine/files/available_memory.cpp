@@ -62,9 +62,7 @@ std::uint64_t left_in_group(const std::filesystem::path& group, const ControlFil
 std::uint64_t left_of_address_space() {
   struct rlimit limit = {};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return no_limit;
-  const auto pages = number_in("/proc/self/statm");
-  const std::uint64_t used =
-      pages.value_or(0) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t used = address_space_taken();
   return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
 }
 
@@ -108,6 +106,11 @@ std::uint64_t available_bytes(const std::filesystem::path& root) {
     return *number;
   }
   return root == "/" ? recent_available() : measured_available(root);
+}
+
+std::uint64_t address_space_taken() {
+  const auto pages = number_in("/proc/self/statm");
+  return pages.value_or(0) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 std::string format_bytes(std::uint64_t bytes) {

@@ -15,6 +15,9 @@ namespace headlab {
 /// `root` stands for / in tests.
 std::uint64_t available_bytes(const std::filesystem::path& root = "/");
 
+/// Bytes of the address space that this process takes, 0 where the system does not tell.
+std::uint64_t address_space_taken();
+
 /// "512 bytes", "3.1 GiB": three digits at most before the point, one after it from KiB on.
 std::string format_bytes(std::uint64_t bytes);
 

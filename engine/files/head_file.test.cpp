@@ -9,6 +9,7 @@
 
 #include <Eigen/Dense>
 #include <gtest/gtest.h>
+#include <netcdf.h>
 
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
@@ -197,14 +198,17 @@ TEST_F(HeadFiles, RefusesDamagedNetcdf) {
             }),
             "a.nc: variable temperature must be one number in [1e-100, 1e100]");
   // As many numbers as no file of this size holds, all of them left out.
-  NetcdfImage image;
-  for (const auto& name : axes) image.root().define_dimension(name, 1000);
-  image.root().define_doubles("subspaces", axes, {});
-  image.save(path("huge.nc"));
-  EXPECT_TRUE(
-      read_refusal("huge.nc").starts_with("huge.nc: variable subspaces is 1000 x 1000 x 1000 x "
-                                          "1000, which is not a shape of 4 axes that a "
-                                          "file of "))
+  int file = -1, variable = -1;
+  std::vector<int> dimensions;
+  ASSERT_EQ(nc_create(path("huge.nc").c_str(), NC_NETCDF4, &file), NC_NOERR);
+  for (const auto& name : axes) {
+    nc_def_dim(file, name.c_str(), 1000, &dimensions.emplace_back());
+  }
+  nc_def_var(file, "subspaces", NC_DOUBLE, 4, dimensions.data(), &variable);
+  ASSERT_EQ(nc_close(file), NC_NOERR);
+  EXPECT_TRUE(read_refusal("huge.nc").starts_with(
+      "huge.nc: is damaged: variable /subspaces: has more values than a "
+      "file of "))
       << read_refusal("huge.nc");
 }
 

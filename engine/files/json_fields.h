@@ -148,12 +148,12 @@ class JsonFields {
   std::string open_;  ///< the field whose object may get more members
 };
 
-/// A result as a document of its own, with a newline at its end.
+/// A result as a document of its own, with its sum and a newline at its end.
 /// \param lines as in JsonLayout
 template <class Result>
 std::string json_text(const Result& result, std::size_t lines = JsonLayout::every_level) {
   std::string text;
-  JsonWriter out([&](std::string_view part) { text += part; }, {.lines = lines});
+  JsonWriter out([&](std::string_view part) { text += part; }, {.lines = lines, .sum = true});
   JsonFields(out).write(result);
   out.finish();
   return text;

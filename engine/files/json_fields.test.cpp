@@ -45,7 +45,9 @@ TEST(JsonFields, WritesEveryKindOfField) {
             R"("matrix":[[1.0,2.0]],"matrix_remainder":[[0.5,0.25]],)"
             R"("list":[{"value":1.0,"remainder":0.5},{"value":2.0,"remainder":0.25}],)"
             R"("named":{"a":1.0,"b":2.0},"none":null,"some":3,"text":"\"x\"\n�","json":[1],)"
-            R"("true":true,"large":18446744073709551615,"infinite":null,"empty":[]})"
+            R"("true":true,"large":18446744073709551615,"infinite":null,"empty":[],)"
+            // sha256sum of the text before
+            R"("sha256":"d1e395e2ef23718b13eb202c678d0235c52bf75a249cfa5678a45d41e1bc4887"})"
             "\n");
 }
 

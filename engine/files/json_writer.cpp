@@ -13,10 +13,17 @@ constexpr std::size_t buffer_size = 1 << 16;
 }  // namespace
 
 JsonWriter::JsonWriter(TextSink sink, const JsonLayout& layout)
-    : sink_(std::move(sink)), layout_(layout) {}
+    : sink_(std::move(sink)), layout_(layout) {
+  if (layout.sum) sum_.emplace();
+}
 
 void JsonWriter::finish() {
   text_ += '\n';
+  hand_over();
+}
+
+void JsonWriter::hand_over() {
+  if (sum_) sum_->add(text_);
   sink_(text_);
   text_.clear();
 }
@@ -70,6 +77,13 @@ void JsonWriter::begin(char bracket) {
 }
 
 void JsonWriter::end(char bracket) {
+  if (sum_ && members_.size() == 1) {
+    hand_over();
+    const std::string digest = sum_->digest();
+    sum_.reset();
+    key(json_sum_key);
+    string(digest);
+  }
   const bool has_members = members_.back();
   const bool own_line = has_members && members_.size() <= layout_.lines;
   members_.pop_back();
@@ -81,10 +95,7 @@ void JsonWriter::separate() {
   if (std::exchange(after_key_, false) || members_.empty()) return;
   if (members_.back()) text_ += ',';
   members_.back() = true;
-  if (text_.size() > buffer_size) {
-    sink_(text_);
-    text_.clear();
-  }
+  if (text_.size() > buffer_size) hand_over();
   if (members_.size() <= layout_.lines) begin_line();
 }
 

@@ -4,11 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/files/document.h"
+#include "engine/files/json_sum.h"
 #include "engine/files/text_sink.h"
 
 namespace headlab {
@@ -20,6 +22,7 @@ struct JsonLayout {
   std::size_t lines = every_level;  ///< levels of nesting whose members stand on lines of their own
   std::size_t indent = 2;           ///< of a level
   bool ascii = false;               ///< all other characters are escaped
+  bool sum = false;                 ///< a sum is its last member; for objects
 };
 
 /// Writes one JSON document. Numbers have the shortest digits that read back to the same bits,
@@ -53,12 +56,14 @@ class JsonWriter {
   void separate();
   void begin_line();
   void element(std::string_view text);
+  void hand_over();
 
   TextSink sink_;
   JsonLayout layout_;
   std::string text_;           ///< not handed over yet
   std::vector<bool> members_;  ///< of every open bracket: it has members
   bool after_key_ = false;
+  std::optional<JsonSum> sum_;
 };
 
 /// JSON text of a value; numbers keep their shortest exact form.

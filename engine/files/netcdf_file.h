@@ -4,22 +4,16 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
-namespace headlab {
+#include "engine/files/netcdf_calls.h"
 
-/// A call of the NetCDF library failed; what() is one line.
-class NetcdfError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
+namespace headlab {
 
 /// What a variable is, for a reader of the file.
 struct VariableText {
@@ -118,12 +112,6 @@ class NetcdfGroup {
   Puts* puts_ = nullptr;  ///< of the new file, nullptr in one that is read
 };
 
-/// The bytes of a file.
-struct NetcdfBytes {
-  std::unique_ptr<void, void (*)(void*)> memory;
-  std::size_t size;
-};
-
 /// A new file, put together in memory and then written in one go: the HDF5 library below crashes
 /// where a disk fills up under it, and its locks fail on network file systems.
 class NetcdfImage {
@@ -134,12 +122,15 @@ class NetcdfImage {
   NetcdfImage& operator=(const NetcdfImage&) = delete;
 
   NetcdfGroup root() { return NetcdfGroup(id_, &puts_); }
-  /// Closes the image and writes it to `path`, whole or not at all; throws RunFailed.
+  /// Closes the image and writes it to `path` with its sums (engine/files/netcdf_sums.h), whole or
+  /// not at all; throws RunFailed.
   void save(const std::string& path);
   /// Closes the image and gives its bytes away.
   NetcdfBytes bytes();
 
  private:
+  void fill();
+
   int id_ = -1;
   NetcdfGroup::Puts puts_;
 };
@@ -172,7 +163,8 @@ class NetcdfStream {
   std::vector<std::string> arrays_;
 };
 
-/// An existing file, open for reading.
+/// An existing file, open for reading. What of it was changed since the program wrote it is refused
+/// (NetcdfDamage), what was added is not there (engine/files/foreign_files.h).
 class NetcdfInput {
  public:
   explicit NetcdfInput(const std::string& path);
@@ -185,7 +177,9 @@ class NetcdfInput {
   NetcdfGroup root() const { return NetcdfGroup(id_); }
 
  private:
-  std::string file_;  ///< its bytes
+  void open(const NetcdfBytes& bytes);
+
+  NetcdfBytes bytes_;
   int id_ = -1;
 };
 

@@ -10,6 +10,9 @@
 
 namespace headlab {
 
+/// Hexadecimal digits of a sum.
+inline constexpr std::size_t sha256_digits = 64;
+
 /// The sum of bytes that come piece by piece.
 class Sha256 {
  public:
@@ -22,7 +25,7 @@ class Sha256 {
   void add(std::span<const std::byte> bytes);
   /// A text with a byte behind it that no text has.
   void add(const std::string& text);
-  /// 64 hexadecimal digits. To be called once, after all bytes.
+  /// sha256_digits of them. To be called once, after all bytes.
   std::string digest();
 
  private:

@@ -34,13 +34,15 @@ std::optional<std::string> results_id_of_netcdf(const std::string& path) {
   try {
     const NetcdfInput file(path);
     return file.root().text_attribute("results_id");
+  } catch (const NetcdfDamage&) {
+    throw;
   } catch (const NetcdfError&) {
     return {};
   }
 }
 
 std::optional<std::string> results_id_of_summary(const std::string& path) {
-  constexpr std::size_t digits = 64;
+  constexpr std::size_t digits = sha256_digits;
   // The key is among the first, and a summary may be large.
   const std::string text = first_bytes(path, std::size_t{1} << 16);
   const std::string key = "\"results_id\": \"";

@@ -15,6 +15,7 @@ namespace headlab {
 std::string results_id(const RunResult& result);
 
 /// The results_id in the results.nc at `path`; empty if the file or the attribute is missing.
+/// Throws NetcdfDamage.
 std::optional<std::string> results_id_of_netcdf(const std::string& path);
 
 /// The results_id in the summary.json at `path`; empty if the file or the key is missing.

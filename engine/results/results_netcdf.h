@@ -15,7 +15,7 @@
 namespace headlab {
 
 /// Raised whenever a reader of older files would misread a new one.
-inline constexpr int results_format_version = 2;
+inline constexpr int results_format_version = 3;
 
 /// Attribute of a file without nodes.
 inline constexpr const char* no_nodes_attribute = "without_nodes";

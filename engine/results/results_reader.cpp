@@ -123,12 +123,6 @@ std::vector<Node> read_node_range(const NetcdfGroup& group, const MomentLayout& 
   return nodes;
 }
 
-void require_sum(const std::vector<Node>& nodes, const std::string& sum) {
-  if (nodes_sha256(nodes) != sum) {
-    throw NetcdfError("the nodes are damaged: they have another sum");
-  }
-}
-
 void require_size(std::size_t size, std::initializer_list<std::size_t> sizes, const char* axis) {
   if (std::ranges::any_of(sizes, [&](std::size_t other) { return other != size; })) {
     throw NetcdfError(std::string(axis) + ": variables of different lengths");
@@ -150,13 +144,12 @@ ResultsReader::ResultsReader(const NetcdfGroup& root)
   }
   parameters_ = root.texts("parameters");
   plan_sums_ = root.texts("plan_sha256");
-  node_sums_ = root.texts("nodes_sha256");
   if (root.has_variable("estimator")) estimators_ = root.texts("estimator");
   moments_ = root.texts("moments");
   dimensions_ = root.integers("d");
   if (root.has_variable("redraw")) redraws_ = root.texts("redraw");
   require_size(conditions_,
-               {parameters_.size(), plan_sums_.size(), node_sums_.size(),
+               {parameters_.size(), plan_sums_.size(),
                 estimators_.empty() ? conditions_ : estimators_.size(), moments_.size(),
                 dimensions_.size(), redraws_.empty() ? conditions_ : redraws_.size()},
                "condition");
@@ -243,7 +236,6 @@ StoredCondition ResultsReader::read(std::size_t number) const {
   if (group.layout.controlled() && group.group.has_variable(use_of_controls_variable)) {
     stored.controls = read_controls(group.group, row, queries, heads);
   }
-  require_sum(stored.nodes, node_sums_[number]);
   return stored;
 }
 
@@ -277,8 +269,6 @@ StoredCondition ResultsReader::read_version_1(std::size_t number) const {
       stored.truth.size() != queries || stored.query_points.size() % queries != 0) {
     throw NetcdfError("weights and queries do not fit the heads");
   }
-  // The oldest files have no sum.
-  if (group.has_attribute("nodes_sha256")) require_sum(stored.nodes, text("nodes_sha256"));
   return stored;
 }
 

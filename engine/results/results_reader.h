@@ -61,7 +61,7 @@ class ResultsReader {
   NetcdfGroup root_;
   std::int64_t version_;
   std::size_t conditions_;
-  std::vector<std::string> parameters_, plan_sums_, node_sums_, estimators_, moments_;
+  std::vector<std::string> parameters_, plan_sums_, estimators_, moments_;
   std::vector<std::string> redraws_;      ///< of each condition, empty where nothing is drawn again
   std::vector<std::int64_t> dimensions_;  ///< d of each condition
   std::vector<Group> groups_;

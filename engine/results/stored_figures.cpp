@@ -10,8 +10,10 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/foreign_files.h"
 #include "engine/files/input_file.h"
 #include "engine/files/json_reader.h"
+#include "engine/files/json_sum.h"
 #include "engine/files/json_writer.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/words.h"
@@ -68,7 +70,8 @@ class NetcdfSource : public StoredResults::Source {
   explicit NetcdfSource(const std::string& path) : file_(path), root_(file_.root()) {
     if (!root_.has_attribute("results_id")) throw NetcdfError("no results_id");
     const std::int64_t version = root_.integer_attribute("format_version");
-    if (version != results_format_version) {
+    // The version before has no sums, and is the same otherwise.
+    if (version != results_format_version && version != results_format_version - 1) {
       throw NetcdfError("format version " + std::to_string(version) + ", this headlab compares " +
                         std::to_string(results_format_version));
     }
@@ -255,8 +258,10 @@ std::uint64_t replicates_of(const Value& condition) {
 
 class SummarySource : public StoredResults::Source {
  public:
-  explicit SummarySource(const std::string& path)
-      : json_(parse_json(read_file(path, max_summary_bytes))) {
+  explicit SummarySource(const std::string& path) {
+    const std::string text = read_file(path, max_summary_bytes);
+    const bool has_sum = check_json_sum(path, text);
+    json_ = parse_json(text);
     if (!json_) throw NetcdfError("is not JSON");
     const Value& program = required(*json_, "headlab");
     if (!required(*json_, "results_id").is<std::string>()) {
@@ -271,6 +276,7 @@ class SummarySource : public StoredResults::Source {
     if (!required(*json_, "conditions").is<Value::Array>()) {
       throw NetcdfError("conditions: is not an array");
     }
+    if (!has_sum) note_without_sums(path);
   }
 
   std::size_t size() const override { return items_of(member(*json_, "conditions")).size(); }
@@ -351,6 +357,19 @@ class SummarySource : public StoredResults::Source {
   std::optional<Value> json_;
 };
 
+/// Returns act(), with what is wrong in a file as one line.
+template <class Act>
+auto of_file(const std::string& path, const Act& act) {
+  try {
+    return act();
+  } catch (const NetcdfError& error) {
+    throw InvalidInput(one_line(path) + ": no results of headlab run (" + one_line(error.what()) +
+                       ")");
+  } catch (const JsonMismatch&) {
+    throw InvalidInput(one_line(path) + ": no results of headlab run, or damaged");
+  }
+}
+
 /// The file to read: of a folder results.nc, or summary.json where that is missing.
 std::string file_of(const std::string& place) {
   std::error_code none;
@@ -369,7 +388,9 @@ std::string file_of(const std::string& place) {
     throw InvalidInput(one_line(place) +
                        ": has no results of headlab run (results.nc or summary.json)");
   }
-  if (fs::exists(summary, none) && results_id_of_summary(summary) != results_id_of_netcdf(netcdf)) {
+  const auto id_in_netcdf = [&] { return results_id_of_netcdf(netcdf); };
+  if (fs::exists(summary, none) &&
+      results_id_of_summary(summary) != of_file(netcdf, id_in_netcdf)) {
     throw InvalidInput(one_line(place) +
                        ": results.nc and summary.json are of different states of a run "
                        "(results_id) - name one of the files, or resume the run");
@@ -381,19 +402,6 @@ bool is_json(const std::string& path) {
   const std::string text = first_bytes(path, 64);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   return first != std::string::npos && text[first] == '{';
-}
-
-/// Returns act(), with what is wrong in a file as one line.
-template <class Act>
-auto of_file(const std::string& path, const Act& act) {
-  try {
-    return act();
-  } catch (const NetcdfError& error) {
-    throw InvalidInput(one_line(path) + ": no results of headlab run (" + one_line(error.what()) +
-                       ")");
-  } catch (const JsonMismatch&) {
-    throw InvalidInput(one_line(path) + ": no results of headlab run, or damaged");
-  }
 }
 
 }  // namespace

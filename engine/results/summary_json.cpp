@@ -164,7 +164,7 @@ std::optional<std::uint64_t> seed_of(const Scenario& scenario) {
 template <class Fields>
 void write_document(const TextSink& sink, const SummaryHead& head, bool complete, std::size_t count,
                     const Fields& condition_fields) {
-  JsonWriter out(sink, {.lines = lines});
+  JsonWriter out(sink, {.lines = lines, .sum = true});
   JsonFields document(out);
   out.begin_object();
   document("headlab", head, "what made the summary");

@@ -36,7 +36,7 @@ const Keys figure_keys = {"value", "mcse"};
 
 TEST(SummaryJson, HasTheDocumentedKeysInOrder) {
   const Json json = summary();
-  EXPECT_EQ(keys_of(json), (Keys{"headlab", "results_id", "complete", "conditions"}));
+  EXPECT_EQ(keys_of(json), (Keys{"headlab", "results_id", "complete", "conditions", "sha256"}));
   EXPECT_EQ(keys_of(json["headlab"]),
             (Keys{"version", "git", "backend", "simd", "device", "threads", "seed"}));
   ASSERT_EQ(json["conditions"].size(), 1u);

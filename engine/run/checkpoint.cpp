@@ -194,6 +194,8 @@ Checkpoint read_checkpoint(const std::string& path, const Scenario& scenario,
       if (std::isfinite(seconds[i])) begun.conditions[i].seconds = seconds[i];
     }
     return begun;
+  } catch (const NetcdfDamage& damage) {
+    reject_resume(path, damage.what());
   } catch (const NetcdfError& error) {
     reject_resume(path, std::string("no headlab results (") + error.what() + ")");
   } catch (const std::invalid_argument&) {

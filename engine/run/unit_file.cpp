@@ -2,7 +2,6 @@
 #include "engine/run/unit_file.h"
 
 #include <cstring>
-#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -11,7 +10,6 @@
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/provenance.h"
-#include "engine/files/sha256.h"
 #include "engine/run/checkpoint.h"
 
 namespace headlab {
@@ -21,16 +19,6 @@ constexpr std::size_t word_bytes = sizeof(std::int64_t);
 
 std::size_t words_of(std::size_t bytes) {
   return (bytes + word_bytes - 1) / word_bytes;
-}
-
-std::string sum_of_units(const std::vector<std::string>& names,
-                         const std::vector<std::int64_t>& sizes,
-                         const std::vector<std::int64_t>& words) {
-  Sha256 sum;
-  for (const std::string& name : names) sum.add(name);
-  sum.add(std::as_bytes(std::span(sizes)));
-  sum.add(std::as_bytes(std::span(words)));
-  return sum.digest();
 }
 
 [[noreturn]] void reject_units(const std::string& option, const std::string& path,
@@ -44,15 +32,12 @@ std::map<std::string, std::string> units_in(const NetcdfGroup& root) {
   if (root.dimension("unit") == 0) return units;
   const std::vector<std::string> names = root.texts("name");
   const std::vector<std::int64_t> sizes = root.integers("size"), words = root.integers("words");
-  if (sizes.size() != names.size() ||
-      root.text_attribute("sha256") != sum_of_units(names, sizes, words)) {
-    throw NetcdfError("it is damaged");
-  }
+  if (sizes.size() != names.size()) throw NetcdfError("size: is of another length than name");
   std::size_t at = 0;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto size = static_cast<std::size_t>(sizes[i]);
     if (sizes[i] < 0 || size > word_bytes * (words.size() - at)) {
-      throw NetcdfError("it is damaged");
+      throw NetcdfError("words: has fewer than size says");
     }
     std::string bytes(size, '\0');
     if (size > 0) std::memcpy(bytes.data(), words.data() + at, size);
@@ -88,7 +73,6 @@ void write_unit_file(const std::string& path, const UnitFile& file) {
     root.put_attribute("shards", static_cast<std::int64_t>(file.shards));
     root.put_attribute("complete", std::int64_t{file.complete ? 1 : 0});
     if (file.exit_code) root.put_attribute("exit_code", std::int64_t{*file.exit_code});
-    root.put_attribute("sha256", sum_of_units(names, sizes, words));
     root.define_dimension("unit", names.size());
     if (!names.empty()) {
       root.define_dimension("word", words.size());

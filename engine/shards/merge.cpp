@@ -187,7 +187,7 @@ void join_shard(const ShardFile& shard, const Scenario& scenario, MergedShards& 
     }
   } catch (const NetcdfError& error) {
     reject_shard(shard.path,
-                 std::string("is damaged (") + error.what() + ") - remove it and make it again");
+                 std::string("cannot be read (") + error.what() + ") - remove it and make it again");
   } catch (const std::invalid_argument&) {
     reject_shard(shard.path, "is damaged - remove it and make it again");
   }

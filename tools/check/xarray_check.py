@@ -169,7 +169,7 @@ def check(path, summary):
     require(dict(root.sizes) == dict(condition=4), f"dimensions are {dict(root.sizes)}")
     for name in PROVENANCE:
         require(name in root.attrs, f"attribute {name} is missing")
-    require(root.attrs["format_version"] == 2, "the format version differs")
+    require(root.attrs["format_version"] == 3, "the format version differs")
     require(root.attrs["scenario_text"] == SCENARIO, "the scenario text differs")
     require(root.attrs["results_id"] == summary["results_id"], "the files are of two states of a run")
     require(root.attrs["complete"] == 1, "the run is not complete")

@@ -238,6 +238,16 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   set_tests_properties(faults_find_a_lost_file PROPERTIES PASS_REGULAR_EXPRESSION "precious.txt is lost" LABELS tools)
 endif()
 
+# Files that are damaged are refused, or nothing that is shown changes. A reader that checks nothing is found.
+set(damage ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/damage)
+add_test(NAME damage COMMAND ${damage} $<TARGET_FILE:headlab> --flips 30)
+file(WRITE ${check_dir}/credulous "#!/bin/sh\nexec cksum \"$2\"\n")
+file(CHMOD ${check_dir}/credulous PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+add_test(NAME damage_finds_a_credulous_reader COMMAND ${damage} ${check_dir}/credulous --maker $<TARGET_FILE:headlab>
+         --only results.nc --flips 4)
+set_tests_properties(damage_finds_a_credulous_reader PROPERTIES PASS_REGULAR_EXPRESSION "shows another thing")
+set_tests_properties(damage damage_finds_a_credulous_reader PROPERTIES LABELS tools)
+
 # The program does what the tests of its behaviour say, which are text.
 set(behaviour_script ${CMAKE_CURRENT_SOURCE_DIR}/check/behaviour.py)
 file(GLOB behaviours CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cli/behaviour/*.txt)

@@ -9,6 +9,7 @@
 
 #include "kernels/host.h"
 #include "tools/cli/commands/command_line.h"
+#include "tools/cli/foreign_reader.h"
 #include "tools/cli/ranks_of_job.h"
 #include "tools/cli/standard_streams.h"
 #include "tools/cli/stop_signal.h"
@@ -95,6 +96,7 @@ int run_as_rank(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace headlab::tools;
   hold_standard_streams();
+  if (served_foreign_files(argc, argv)) return 0;
   deal_gpus();
   if (is_one_of_several() && shares_run(argc, argv)) {
     return run_as_rank(argc, argv);

@@ -11,7 +11,9 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/foreign_files.h"
 #include "engine/files/input_file.h"
+#include "engine/files/json_sum.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/words.h"
 #include "engine/results/results_reader.h"
@@ -88,7 +90,10 @@ void add_results(Source& source, const std::string& path, std::vector<std::strin
 }
 
 std::optional<Source> read_one(const std::string& path, std::vector<std::string>& notes) {
-  std::optional<Source> source = read_document(read_file(path, max_document_bytes), one_line(path));
+  const std::string text = read_file(path, max_document_bytes);
+  const bool has_sum = check_json_sum(path, text);
+  std::optional<Source> source = read_document(text, one_line(path));
+  if (source && !has_sum) note_without_sums(path);
   const fs::path place(path);
   if (!source || source->kind != SourceKind::run || place.filename() != "summary.json") {
     return source;

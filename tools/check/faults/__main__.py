@@ -40,7 +40,7 @@ KINDS = {"kill": CHANGES, "28": CHANGES, "122": CHANGES, "5": CHANGES, "24": CHA
          "read-5": READS, "read-24": READS, "read-4": READS, "read-short": READS, "memory": MEMORY}
 ENDS_S = 120
 # Of a run and not of its figures.
-TIMES = {"seconds", "weights_per_second", "pilot_seconds", "date", "results_id", "time", "wall_seconds"}
+TIMES = {"seconds", "weights_per_second", "pilot_seconds", "date", "results_id", "time", "wall_seconds", "sha256", "sums"}
 PRECIOUS = "mine, and worth keeping\n"
 
 

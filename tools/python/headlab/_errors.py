@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -83,3 +85,19 @@ def translated() -> Iterator[None]:
         raise StoppedError(str(error)) from None
     except _engine.NetcdfError as error:
         raise ScenarioError(str(error)) from None
+    finally:
+        for line in _engine.take_file_notes():
+            warnings.warn(_words(line), HeadlabWarning, stacklevel=4)
+
+
+def _set_foreign_reader() -> None:
+    """NetCDF files that headlab did not write are opened by another interpreter first."""
+    serve = (
+        "import importlib.util as u; "
+        f"s = u.spec_from_file_location({_engine.__name__!r}, {_engine.__file__!r}); "
+        "m = u.module_from_spec(s); s.loader.exec_module(m); m.serve_foreign_files()"
+    )
+    _engine.set_foreign_reader([sys.executable, "-I", "-S", "-c", serve] if sys.executable else [])
+
+
+_set_foreign_reader()

@@ -161,7 +161,10 @@ class Result(Labelled):
             with self._stored() as path:
                 beside = path.with_name("summary.json")
                 if beside.exists():
-                    return dict(json.loads(beside.read_text(encoding="utf-8")))
+                    text = beside.read_text(encoding="utf-8")
+                    with translated():
+                        _engine.check_json_sum(str(beside), text)
+                    return dict(json.loads(text))
         return dict(json.loads(self._outcome.summary()))
 
     @property

@@ -21,6 +21,8 @@
 #include "engine/dataset/draw_shard.h"
 #include "engine/files/available_memory.h"
 #include "engine/files/error.h"
+#include "engine/files/foreign_files.h"
+#include "engine/files/json_sum.h"
 #include "engine/files/provenance.h"
 #include "engine/replay/replay.h"
 #include "engine/replay/replay_netcdf.h"
@@ -256,6 +258,30 @@ std::shared_ptr<RunOutcome> restore_results(const std::string& path, const std::
   }
 }
 
+// Notes on files, until Python asks for them: those who read have no GIL.
+
+struct FileNotes {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+};
+
+FileNotes& file_notes() {
+  static FileNotes notes;
+  return notes;
+}
+
+void set_foreign_reader(const std::vector<std::string>& command) {
+  set_foreign_files({.command = command, .note = [](const std::string& line) {
+                       const std::lock_guard lock(file_notes().mutex);
+                       file_notes().lines.push_back(line);
+                     }});
+}
+
+std::vector<std::string> take_file_notes() {
+  const std::lock_guard lock(file_notes().mutex);
+  return std::exchange(file_notes().lines, {});
+}
+
 }  // namespace
 
 void bind_data(nb::module_& module) {
@@ -277,6 +303,15 @@ void bind_data(nb::module_& module) {
              nb::arg("backend"), nb::arg("threads").none());
   module.def("open_results", &open_results, nb::arg("path"),
              nb::sig("def open_results(path: str) -> dict[str, typing.Any]"));
+  module.def("set_foreign_reader", &set_foreign_reader, nb::arg("command"));
+  module.def("serve_foreign_files", &serve_foreign_files);
+  module.def("take_file_notes", &take_file_notes);
+  module.def(
+      "check_json_sum",
+      [](const std::string& path, const std::string& text) {
+        if (!check_json_sum(path, text)) note_without_sums(path);
+      },
+      nb::arg("path"), nb::arg("text"));
   module.def("restore_results", &restore_results, nb::arg("path"), nb::arg("directory"));
 }
 
