@@ -12,11 +12,11 @@
 #include <gtest/gtest.h>
 
 #include "engine/files/provenance.h"
+#include "engine/scenario/world.h"
 #include "engine/testing/folder_test.h"
 #include "validation/allocation/allocate.h"
 #include "validation/allocation/allocation_json.h"
 #include "validation/allocation/regime_map.h"
-#include "validation/claims/world.h"
 #include "validation/verdicts/calibration.h"
 #include "validation/verdicts/validate.h"
 

@@ -6,38 +6,24 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
+#include "engine/scenario/world.h"
+#include "engine/testing/refusal.h"
 
 namespace headlab {
 namespace {
 
-constexpr const char* plain_scenario = R"(
-[scenario]
-name = "data set"
-[data]
-n = 100
-design = { law = "normal", dim = 5 }
-regression = { law = "zero" }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 2
-dim = 1
-subspaces = { law = "orthogonal" }
-kernel = { law = "gaussian", bandwidth = 0.8 }
-[queries]
-law = "points"
-points = [[0, 0, 0, 0, 0], [1, 0, 0, 0, 0], [0, 1, 0, 0, 0]]
-[run]
-replicates = 10
-)";
+const std::string plain_scenario =
+    World{.n = "100",
+          .design = "{ law = 'normal', dim = 5 }",
+          .noise = "{ law = 'normal', sd = 0.5 }",
+          .heads = "count = 2\ndim = 1\nsubspaces = { law = 'orthogonal' }",
+          .kernel = "{ law = 'gaussian', bandwidth = 0.8 }",
+          .points = "[[0, 0, 0, 0, 0], [1, 0, 0, 0, 0], [0, 1, 0, 0, 0]]",
+          .run = "replicates = 10"}
+        .text();
 
 std::string refusal(const DatasetRequest& request, const std::vector<std::string>& sets = {}) {
-  try {
-    plan_dataset(parse_scenario(plain_scenario, "test", sets), request);
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "";
+  return refusal_line([&] { plan_dataset(parse_scenario(plain_scenario, "test", sets), request); });
 }
 
 TEST(Dataset, CutsReplicatesIntoShardsThatDifferByOneAtMost) {
@@ -109,7 +95,7 @@ TEST(Dataset, MakesShardsOfAtMostAQuarterGiBByItself) {
 }
 
 TEST(Dataset, RefusesWhatCannotBeCut) {
-  EXPECT_EQ(refusal({.shards = 10}), "");
+  EXPECT_EQ(refusal({.shards = 10}), "accepted");
   EXPECT_EQ(refusal({.shards = 11}),
             "--shards: is 11, more than there are replicates (allowed: 1 to 10)");
   EXPECT_EQ(refusal({.shards = 1'000'001}, {"run.replicates=2e6"}),

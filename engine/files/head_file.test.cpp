@@ -5,49 +5,27 @@
 #include <fstream>
 #include <functional>
 #include <string>
-#include <unistd.h>
 
 #include <Eigen/Dense>
 #include <gtest/gtest.h>
 #include <netcdf.h>
 
-#include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/npy_file.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/subspaces.h"
+#include "engine/scenario/world.h"
+#include "engine/testing/folder_test.h"
 
 namespace headlab {
 namespace {
 
-namespace fs = std::filesystem;
 using Eigen::MatrixXd;
 
-class HeadFiles : public testing::Test {
+class HeadFiles : public FolderTest {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("headlab_head_file_" + std::to_string(getpid()));
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
-  /// The refusal, without the folder.
-  std::string refusal(const std::function<void()>& action) const {
-    try {
-      action();
-    } catch (const InvalidInput& error) {
-      std::string line = error.what();
-      const std::string folder = folder_.string() + "/";
-      for (auto at = line.find(folder); at != std::string::npos; at = line.find(folder)) {
-        line.erase(at, folder.size());
-      }
-      return line;
-    }
-    return "accepted";
-  }
   std::string read_refusal(const std::string& name, std::optional<int> layer = {}) const {
-    return refusal([&] { read_head_file(path(name), layer); });
+    return refusal_here([&] { read_head_file(at(name), layer); });
   }
   /// Writes a.nc with what `fill` puts there and reads it.
   std::string netcdf_refusal(const std::function<void(const NetcdfGroup&)>& fill,
@@ -59,11 +37,9 @@ class HeadFiles : public testing::Test {
       root.define_dimension(name, static_cast<std::size_t>(length));
     }
     fill(root);
-    image.save(path("a.nc"));
+    image.save(at("a.nc"));
     return read_refusal("a.nc", layer);
   }
-
-  fs::path folder_;
 };
 
 const std::vector<std::string> axes = {"layer", "head", "d", "k"};
@@ -90,8 +66,8 @@ HeadFile example() {
 
 TEST_F(HeadFiles, NetcdfComesBackAsItWasWritten) {
   const HeadFile file = example();
-  write_head_file(path("h.nc"), file);
-  const HeadFile back = read_head_file(path("h.nc"));
+  write_head_file(at("h.nc"), file);
+  const HeadFile back = read_head_file(at("h.nc"));
   EXPECT_EQ(back.temperature, 1.5);
   EXPECT_TRUE(back.rotary);
   EXPECT_EQ(back.architecture, "llama");
@@ -102,29 +78,29 @@ TEST_F(HeadFiles, NetcdfComesBackAsItWasWritten) {
     EXPECT_EQ(back.layers[n].w_q, file.layers[n].w_q);
     EXPECT_EQ(back.layers[n].w_k, file.layers[n].w_k);
   }
-  const HeadFile one = read_head_file(path("h.nc"), 4);
+  const HeadFile one = read_head_file(at("h.nc"), 4);
   ASSERT_EQ(one.layers.size(), 1u);
   EXPECT_EQ(one.layers[0].w_k, file.layers[1].w_k);
-  EXPECT_EQ(read_head_layer(path("h.nc"), 3).subspaces, file.layers[0].subspaces);
-  EXPECT_TRUE(read_head_layer(path("h.nc"), 3).w_q.empty());
-  EXPECT_EQ(refusal([&] { read_head_layer(path("h.nc"), {}); }),
+  EXPECT_EQ(read_head_layer(at("h.nc"), 3).subspaces, file.layers[0].subspaces);
+  EXPECT_TRUE(read_head_layer(at("h.nc"), 3).w_q.empty());
+  EXPECT_EQ(refusal_here([&] { read_head_layer(at("h.nc"), {}); }),
             "h.nc: holds 2 layers - choose one with layer = 3");
   EXPECT_EQ(read_refusal("h.nc", 5), "h.nc: has no layer 5 (its layers: 3 to 4)");
   HeadFile single = file;
   single.layers.pop_back();
-  write_head_file(path("one.nc"), single);
+  write_head_file(at("one.nc"), single);
   EXPECT_EQ(read_refusal("one.nc", 0), "one.nc: has no layer 0 (its only layer is 3)");
 }
 
 TEST_F(HeadFiles, NpyHoldsOneLayer) {
   HeadFile file = example();
-  EXPECT_EQ(refusal([&] { write_head_file(path("h.npy"), file); }),
+  EXPECT_EQ(refusal_here([&] { write_head_file(at("h.npy"), file); }),
             "--out: h.npy: NPY holds one layer, not 2 - choose one with --layer, or write .nc");
-  EXPECT_EQ(refusal([&] { write_head_file(path("h.txt"), file); }),
+  EXPECT_EQ(refusal_here([&] { write_head_file(at("h.txt"), file); }),
             "--out: h.txt: must end in .nc or .npy");
   file.layers.pop_back();
-  write_head_file(path("h.npy"), file);
-  const HeadFile back = read_head_file(path("h.npy"));
+  write_head_file(at("h.npy"), file);
+  const HeadFile back = read_head_file(at("h.npy"));
   EXPECT_EQ(back.layers.at(0).subspaces, file.layers[0].subspaces);
   EXPECT_EQ(back.layers[0].number, 0);
   EXPECT_FALSE(back.temperature);
@@ -137,7 +113,7 @@ TEST_F(HeadFiles, AFileOfAnotherProgramNeedsSubspacesAlone) {
               root.write("subspaces", axes, {}, std::vector<double>(12, 0.5));
             }),
             "accepted");
-  const HeadFile file = read_head_file(path("a.nc"));
+  const HeadFile file = read_head_file(at("a.nc"));
   EXPECT_EQ(file.layers.size(), 2u);
   EXPECT_EQ(file.layers[1].number, 1);
   EXPECT_TRUE(file.layers[1].w_q.empty());
@@ -214,7 +190,7 @@ TEST_F(HeadFiles, RefusesDamagedNetcdf) {
 
 TEST_F(HeadFiles, RefusesOtherFiles) {
   const auto write = [&](const char* name, const std::string& bytes) {
-    std::ofstream(path(name), std::ios::binary) << bytes;
+    std::ofstream(at(name), std::ios::binary) << bytes;
   };
   write("a.csv", "1,2\n");
   write("b.npy", "1,2\n");
@@ -234,35 +210,27 @@ TEST_F(HeadFiles, RefusesOtherFiles) {
   EXPECT_EQ(read_refusal("f.nc"),
             "f.nc: is neither NPY nor NetCDF: it begins with other bytes" + advice);
   EXPECT_EQ(read_refusal("g.nc"), "g.nc: cannot be opened: No such file or directory");
-  EXPECT_EQ(refusal([&] { read_head_file(folder_.string()); }),
+  EXPECT_EQ(refusal_here([&] { read_head_file(folder_.string()); }),
             folder_.string() + ": is a directory, needs a file of heads" + advice);
 }
 
 // The law of subspaces
 // -----------------------------------------------------------------------------
 
-constexpr const char* scenario_text = R"([scenario]
-name = "heads of a file"
-[data]
-n = 5
-design = { law = "normal", dim = 3 }
-regression = { law = "zero" }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 2
-dim = 2
-subspaces = { law = "file", path = "h.nc", layer = 4, orthonormalise = true }
-kernel = { law = "gaussian", bandwidth = 0.5 }
-[queries]
-law = "points"
-points = [[0, 0, 0]]
-[run]
-replicates = 10
-)";
+const std::string scenario_text = World{.n = "5",
+                                        .design = "{ law = 'normal', dim = 3 }",
+                                        .noise = "{ law = 'normal', sd = 0.5 }",
+                                        .heads =
+                                            "count = 2\ndim = 2\nsubspaces = { law = 'file', path "
+                                            "= 'h.nc', layer = 4, orthonormalise = true }",
+                                        .kernel = "{ law = 'gaussian', bandwidth = 0.5 }",
+                                        .points = "[[0, 0, 0]]",
+                                        .run = "replicates = 10"}
+                                      .text();
 
 TEST_F(HeadFiles, AreALawOfSubspaces) {
   HeadFile file = example();
-  write_head_file(path("h.nc"), file);
+  write_head_file(at("h.nc"), file);
   const Scenario scenario = parse_scenario(scenario_text, "s.toml", {}, folder_.string());
   const auto subspaces = subspace_bases(scenario.conditions.at(0));
   ASSERT_EQ(subspaces.size(), 2u);
@@ -281,7 +249,7 @@ TEST_F(HeadFiles, AreALawOfSubspaces) {
   // Orthonormal ones need no more, and are taken to the bit; a sweep may go over layers.
   for (HeadLayer& layer : file.layers) layer.subspaces = subspaces;
   file.layers[0].subspaces[0].col(0) *= -1;
-  write_head_file(path("o.nc"), file);
+  write_head_file(at("o.nc"), file);
   const Scenario swept = parse_scenario(
       scenario_text, "s.toml",
       {R"(heads.subspaces={law="file", path="o.nc"})", R"(sweep={"heads.subspaces.layer"=[3, 4]})"},
@@ -293,12 +261,12 @@ TEST_F(HeadFiles, AreALawOfSubspaces) {
 
 TEST_F(HeadFiles, AreRefusedAtTheirKeyInTheScenario) {
   HeadFile file = example();
-  write_head_file(path("h.nc"), file);
+  write_head_file(at("h.nc"), file);
   file.layers.pop_back();
   file.layers[0].subspaces[1].col(1) = 2 * file.layers[0].subspaces[1].col(0);
-  write_head_file(path("rank.npy"), file);
+  write_head_file(at("rank.npy"), file);
   const auto with = [&](const std::string& set) {
-    return refusal([&] {
+    return refusal_here([&] {
       parse_scenario(scenario_text, "s.toml", {"heads.subspaces" + set}, folder_.string());
     });
   };
@@ -326,7 +294,7 @@ TEST_F(HeadFiles, AreRefusedAtTheirKeyInTheScenario) {
   EXPECT_EQ(with(R"(={law="file", path="rank.npy", orthonormalise=true})"),
             at(R"(={law="file", path="rank.npy", orthonormalise=true})", ".path") +
                 "file: matrix of head 2 has rank below k: column 2 depends on those before it");
-  EXPECT_EQ(refusal([&] {
+  EXPECT_EQ(refusal_here([&] {
               parse_scenario(scenario_text, "s.toml", {"heads.count=3"}, folder_.string());
             }),
             "s.toml:11:36: heads.subspaces.path: file: has 2 matrices, needs one for each of the 3 "

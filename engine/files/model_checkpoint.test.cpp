@@ -6,12 +6,12 @@
 #include <fstream>
 #include <functional>
 #include <string>
-#include <unistd.h>
 
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
 #include "engine/files/import_heads.h"
+#include "engine/testing/folder_test.h"
 #include "engine/testing/small_checkpoint.h"
 
 namespace headlab {
@@ -19,18 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Shards : public testing::Test {
+class Shards : public FolderTest {
  protected:
-  void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("headlab_shards_" + std::to_string(getpid()));
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  void write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(path(name), std::ios::binary) << bytes;
-  }
   /// A tensor to each of two shards in turn, and their index.
   void write_shards(const SmallCheckpoint& whole) const {
     SmallCheckpoint parts[2];
@@ -49,25 +39,9 @@ class Shards : public testing::Test {
   static std::string shard(std::size_t part) {
     return "model-0000" + std::to_string(part + 1) + "-of-00002.safetensors";
   }
-  /// The refusal with FOLDER in place of the folder.
-  std::string refusal(const std::function<void()>& action) const {
-    std::string line = "accepted";
-    try {
-      action();
-    } catch (const InvalidInput& error) {
-      line = error.what();
-    }
-    const std::string folder = folder_.string();
-    for (std::size_t at = 0; (at = line.find(folder)) != std::string::npos;) {
-      line.replace(at, folder.size(), "FOLDER");
-    }
-    return line;
-  }
   std::string open_refusal(const std::string& name) const {
-    return refusal([&] { ModelCheckpoint checkpoint(path(name)); });
+    return refusal_here([&] { ModelCheckpoint checkpoint(at(name)); });
   }
-
-  fs::path folder_;
 };
 
 HeadImport six_heads() {
@@ -79,11 +53,11 @@ HeadImport six_heads() {
 TEST_F(Shards, HaveTheHeadsOfTheWholeFile) {
   const SmallCheckpoint whole = small_llama();
   write("whole.safetensors", whole.bytes());
-  const HeadFile wanted = import_heads(path("whole.safetensors"), six_heads(), 1);
+  const HeadFile wanted = import_heads(at("whole.safetensors"), six_heads(), 1);
   write_shards(whole);
   for (const char* name : {"model.safetensors.index.json", ""}) {
-    const HeadFile file = import_heads(path(name), six_heads(), 2);
-    EXPECT_EQ(file.origin, path("model.safetensors.index.json"));
+    const HeadFile file = import_heads(at(name), six_heads(), 2);
+    EXPECT_EQ(file.origin, at("model.safetensors.index.json"));
     ASSERT_EQ(file.layers.size(), 2u);
     for (std::size_t n = 0; n < 2; ++n) {
       for (std::size_t h = 0; h < 6; ++h) {
@@ -96,52 +70,48 @@ TEST_F(Shards, HaveTheHeadsOfTheWholeFile) {
 
 TEST_F(Shards, AFolderIsReadByItsUsualNames) {
   write("b.safetensors", small_bert().bytes());
-  EXPECT_EQ(ModelCheckpoint(folder_.string()).source(), path("b.safetensors"));
+  EXPECT_EQ(ModelCheckpoint(folder_.string()).source(), at("b.safetensors"));
   write("a.safetensors", small_llama().bytes());
   EXPECT_EQ(open_refusal(""),
-            "FOLDER/: has 2 models and none is called model.safetensors - name one: "
+            ": has 2 models and none is called model.safetensors - name one: "
             "a.safetensors, b.safetensors");
   write("model.safetensors", small_llama().bytes());
-  EXPECT_EQ(ModelCheckpoint(folder_.string()).source(), path("model.safetensors"));
+  EXPECT_EQ(ModelCheckpoint(folder_.string()).source(), at("model.safetensors"));
   EXPECT_EQ(config_next_to(folder_.string()), "");
   write("config.json", "{}");
-  EXPECT_EQ(config_next_to(folder_.string()), path("config.json"));
-  EXPECT_EQ(config_next_to(path("model.safetensors")), path("config.json"));
+  EXPECT_EQ(config_next_to(folder_.string()), at("config.json"));
+  EXPECT_EQ(config_next_to(at("model.safetensors")), at("config.json"));
 }
 
 TEST_F(Shards, MessagesNameTheShard) {
   const SmallCheckpoint whole = small_llama();
   write_shards(whole);
   const auto import = [&] {
-    return refusal([&] { import_heads(folder_.string(), six_heads(), 1); });
+    return refusal_here([&] { import_heads(folder_.string(), six_heads(), 1); });
   };
   ASSERT_EQ(import(), "accepted");
   // In the order of their names, the first tensor is in the first shard.
   const std::string gain = "model.layers.0.input_layernorm.weight";
   const std::string key = "model.layers.0.self_attn.k_proj.weight";
   ASSERT_EQ(whole.tensors.begin()->first, gain);
-  const std::string index = "FOLDER/model.safetensors.index.json";
+  const std::string index = "model.safetensors.index.json";
 
   SmallCheckpoint bad = whole;
   bad.tensors[key].numbers[3] = INFINITY;
   write_shards(bad);
-  EXPECT_EQ(import(),
-            "FOLDER/" + shard(1) + ": tensor \"" + key + "\" has a number that is not finite");
+  EXPECT_EQ(import(), shard(1) + ": tensor \"" + key + "\" has a number that is not finite");
   bad = whole;
   bad.tensors[gain] = {{1}, {1.0f}};
   write_shards(bad);
-  EXPECT_EQ(import(), "FOLDER/" + shard(0) + ": tensor " + gain + " is 1, needs 12");
+  EXPECT_EQ(import(), shard(0) + ": tensor " + gain + " is 1, needs 12");
 
   write_shards(whole);
   fs::remove(folder_ / shard(1));
-  EXPECT_EQ(import(),
-            "FOLDER/" + shard(1) + ": is missing - " + index + " places tensor " + key + " there");
+  EXPECT_EQ(import(), shard(1) + ": is missing - " + index + " places tensor " + key + " there");
   write(shard(1), SmallCheckpoint().bytes());
-  EXPECT_EQ(import(),
-            "FOLDER/" + shard(1) + ": has no tensor " + key + ", which " + index + " places there");
+  EXPECT_EQ(import(), shard(1) + ": has no tensor " + key + ", which " + index + " places there");
   write(shard(1), "short");
-  EXPECT_EQ(import(),
-            "FOLDER/" + shard(1) + ": is not a safetensors file: it has fewer than 8 bytes");
+  EXPECT_EQ(import(), shard(1) + ": is not a safetensors file: it has fewer than 8 bytes");
 }
 
 TEST_F(Shards, OneLayerNeedsItsShardsAlone) {
@@ -158,7 +128,7 @@ TEST_F(Shards, OneLayerNeedsItsShardsAlone) {
   one.layer = 0;
   EXPECT_EQ(import_heads(folder_.string(), one, 1).layers.size(), 1u);
   one.layer = 1;
-  EXPECT_NE(refusal([&] { import_heads(folder_.string(), one, 1); }).find("is missing"),
+  EXPECT_NE(refusal_here([&] { import_heads(folder_.string(), one, 1); }).find("is missing"),
             std::string::npos);
 }
 
@@ -166,7 +136,7 @@ TEST_F(Shards, MalformedIndicesAreRefused) {
   const std::string needs =
       "i: is not an index of shards: needs an object \"weight_map\" {TENSOR: SHARD}";
   const auto parse = [&](const std::string& text) {
-    return refusal([&] { parse_shard_index(text, "i"); });
+    return refusal_here([&] { parse_shard_index(text, "i"); });
   };
   for (const char* text : {"", "{", "[]", "{}", R"({"weight_map": 1})", R"({"weight_map": {}})"}) {
     EXPECT_EQ(parse(text), needs) << text;
@@ -187,17 +157,17 @@ TEST_F(Shards, PyTorchFilesAreRefusedWithTheCommandThatConvertsThem) {
       "weights_only=True).items()}, sys.argv[2])\" ";
   const std::string reason = ": is PyTorch's own format and not safetensors - convert ";
   write("pytorch_model.bin", "PK");
-  const std::string line = "FOLDER/pytorch_model.bin" + reason + "it with: " + command +
-                           "FOLDER/pytorch_model.bin model.safetensors";
+  const std::string line =
+      "pytorch_model.bin" + reason + "it with: " + command + "pytorch_model.bin model.safetensors";
   EXPECT_EQ(open_refusal("pytorch_model.bin"), line);
   EXPECT_EQ(open_refusal(""), line);
   EXPECT_NE(open_refusal("x.pt").find("convert it with"), std::string::npos);
-  EXPECT_EQ(open_refusal("pytorch_model.bin.index.json"),
-            "FOLDER/pytorch_model.bin.index.json" + reason + "each shard with: " + command +
-                "SHARD.bin model.safetensors");
+  EXPECT_EQ(open_refusal("pytorch_model.bin.index.json"), "pytorch_model.bin.index.json" + reason +
+                                                              "each shard with: " + command +
+                                                              "SHARD.bin model.safetensors");
   fs::remove(folder_ / "pytorch_model.bin");
   EXPECT_EQ(open_refusal(""),
-            "FOLDER/: has no safetensors file (looked for model.safetensors, *.safetensors)");
+            ": has no safetensors file (looked for model.safetensors, *.safetensors)");
 }
 
 }  // namespace

@@ -8,18 +8,13 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
+#include "engine/testing/refusal.h"
 
 namespace headlab {
 namespace {
 
 std::string npy_refusal(const std::string& bytes, std::size_t least = 3, std::size_t most = 3) {
-  try {
-    parse_npy_array(bytes, "t", least, most);
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "accepted";
+  return refusal_line([&] { parse_npy_array(bytes, "t", least, most); });
 }
 
 TEST(NpyFile, ComesBackAsItWasWritten) {

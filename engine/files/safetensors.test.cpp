@@ -4,16 +4,14 @@
 #include <bit>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <sstream>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
+#include "engine/testing/folder_test.h"
 
 namespace headlab {
 namespace {
@@ -32,17 +30,8 @@ SafetensorsFile open(const std::string& bytes) {
   return {std::make_unique<std::istringstream>(bytes), "t"};
 }
 
-std::string safetensors_refusal(const std::function<void()>& read) {
-  try {
-    read();
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
 std::string safetensors_refusal(const std::string& bytes) {
-  return safetensors_refusal([&] {
+  return refusal_line([&] {
     SafetensorsFile file = open(bytes);
     for (const auto& [name, tensor] : file.tensors()) file.read(name);
   });
@@ -94,7 +83,7 @@ TEST(Safetensors, ReadsTensorsInAnyOrder) {
   EXPECT_EQ(file.read("late"), (std::vector<double>{1, 2}));
   EXPECT_EQ(file.tensors().at("late").shape, (std::vector<std::uint64_t>{2, 1}));
   EXPECT_TRUE(file.read("none").empty());
-  EXPECT_EQ(safetensors_refusal([&] { file.read("flag"); }),
+  EXPECT_EQ(refusal_line([&] { file.read("flag"); }),
             "t: tensor \"flag\" has type BOOL (allowed: F64, F32, F16, BF16)");
 }
 
@@ -206,26 +195,23 @@ TEST(Safetensors, SurvivesDamage) {
   }
 }
 
-TEST(Safetensors, AreFiles) {
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("headlab_safetensors_" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
-  const std::string path = (folder / "a.safetensors").string();
-  std::ofstream(path, std::ios::binary) << one_tensor("F64", "[1]", bytes_of<double>({0.5}));
+class SafetensorsFiles : public FolderTest {};
+
+TEST_F(SafetensorsFiles, SayWhatIsWrongWithThem) {
+  const std::string path = at("a.safetensors");
+  write("a.safetensors", one_tensor("F64", "[1]", bytes_of<double>({0.5})));
   SafetensorsFile file(path);
   EXPECT_EQ(file.read("a"), std::vector<double>{0.5});
   // Cut while it is open.
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
-  EXPECT_EQ(safetensors_refusal([&] { SafetensorsFile(path).read("a"); }),
+  EXPECT_EQ(refusal_line([&] { SafetensorsFile(path).read("a"); }),
             path + ": tensor \"a\" has bytes 0 to 8 of the 7 there are - is the file cut short?");
-  EXPECT_EQ(safetensors_refusal([&] { file.read("a"); }), path + ": tensor \"a\" cannot be read");
-  EXPECT_EQ(safetensors_refusal([&] { SafetensorsFile(folder.string()); }),
-            folder.string() + ": is not a regular file");
-  EXPECT_EQ(safetensors_refusal([&] { SafetensorsFile(path + "x"); }),
+  EXPECT_EQ(refusal_line([&] { file.read("a"); }), path + ": tensor \"a\" cannot be read");
+  EXPECT_EQ(refusal_line([&] { SafetensorsFile(folder_.string()); }),
+            folder_.string() + ": is not a regular file");
+  EXPECT_EQ(refusal_line([&] { SafetensorsFile(path + "x"); }),
             path + "x: cannot be opened: No such file or directory");
-  EXPECT_EQ(safetensors_refusal([] { SafetensorsFile("/dev/zero"); }),
-            "/dev/zero: is not a regular file");
-  std::filesystem::remove_all(folder);
+  EXPECT_EQ(refusal_line([] { SafetensorsFile("/dev/zero"); }), "/dev/zero: is not a regular file");
 }
 
 }  // namespace

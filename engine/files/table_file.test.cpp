@@ -3,18 +3,15 @@
 
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <string>
 #include <type_traits>
-#include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
 #include "engine/files/input_file.h"
+#include "engine/testing/folder_test.h"
 
 namespace headlab {
 namespace {
@@ -29,21 +26,12 @@ Rows rows_of(const DataTable& table) {
   return rows;
 }
 
-std::string table_refusal(const std::function<void()>& read) {
-  try {
-    read();
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
 std::string csv_refusal(const std::string& text) {
-  return table_refusal([&] { parse_csv(text, "t.csv"); });
+  return refusal_line([&] { parse_csv(text, "t.csv"); });
 }
 
 std::string npy_table_refusal(const std::string& bytes) {
-  return table_refusal([&] { parse_npy(bytes, "t.npy"); });
+  return refusal_line([&] { parse_npy(bytes, "t.npy"); });
 }
 
 std::string npy_with_header(const std::string& header, const std::string& data, char major = 1) {
@@ -217,28 +205,22 @@ TEST(table_file, npy_survives_damage) {
   EXPECT_EQ(refused, good.size());
 }
 
-TEST(table_file, files_are_told_apart_by_their_first_bytes) {
-  const auto directory =
-      std::filesystem::temp_directory_path() / ("headlab_table_file_" + std::to_string(getpid()));
-  std::filesystem::create_directories(directory);
-  const auto path = [&](const char* name) { return (directory / name).string(); };
-  const auto write = [&](const char* name, const std::string& content) {
-    std::ofstream(path(name), std::ios::binary) << content;
-  };
+class TableFiles : public FolderTest {};
+
+TEST_F(TableFiles, AreToldApartByTheirFirstBytes) {
   write("a.csv", "1,2\n");
   write("b.dat", npy("|u1", "(1, 2)", "\x01\x02"));
   write("c.npy", "1,2\n");
-  EXPECT_EQ(rows_of(read_table(path("a.csv"))), (Rows{{1, 2}}));
-  EXPECT_EQ(rows_of(read_table(path("b.dat"))), (Rows{{1, 2}}));
-  EXPECT_EQ(table_refusal([&] { read_table(path("c.npy")); }),
-            path("c.npy") + ": is no NPY file: it begins with other bytes");
-  EXPECT_EQ(table_refusal([&] { read_table(path("d.csv")); }),
-            path("d.csv") + ": cannot be opened: No such file or directory");
-  EXPECT_EQ(table_refusal([&] { read_table(directory.string()); }),
-            directory.string() + ": is a directory, needs a file");
-  EXPECT_EQ(table_refusal([] { read_file("/dev/zero", 1 << 20); }),
+  EXPECT_EQ(rows_of(read_table(at("a.csv"))), (Rows{{1, 2}}));
+  EXPECT_EQ(rows_of(read_table(at("b.dat"))), (Rows{{1, 2}}));
+  EXPECT_EQ(refusal_here([&] { read_table(at("c.npy")); }),
+            "c.npy: is no NPY file: it begins with other bytes");
+  EXPECT_EQ(refusal_here([&] { read_table(at("d.csv")); }),
+            "d.csv: cannot be opened: No such file or directory");
+  EXPECT_EQ(refusal_line([&] { read_table(folder_.string()); }),
+            folder_.string() + ": is a directory, needs a file");
+  EXPECT_EQ(refusal_line([] { read_file("/dev/zero", 1 << 20); }),
             "/dev/zero: is a pipe or a device, needs a file");
-  std::filesystem::remove_all(directory);
 }
 
 }  // namespace

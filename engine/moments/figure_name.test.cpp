@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
+#include "engine/testing/refusal.h"
 
 namespace headlab {
 namespace {
@@ -26,12 +26,7 @@ ErrorTerms<double> numbered_terms() {
 }
 
 std::string refusal_of(const std::string& text) {
-  try {
-    parse_figure("--x", text);
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "taken";
+  return refusal_line([&] { parse_figure("--x", text); });
 }
 
 TEST(FigureName, EveryNumberIsFoundByItsName) {

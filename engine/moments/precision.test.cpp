@@ -9,18 +9,13 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
+#include "engine/testing/refusal.h"
 
 namespace headlab {
 namespace {
 
 std::string until_refusal(const std::string& text) {
-  try {
-    parse_until(text);
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "taken";
+  return refusal_line([&] { parse_until(text); });
 }
 
 TEST(Precision, TargetsAreReadAsWritten) {
@@ -52,7 +47,7 @@ TEST(Precision, WhatIsNoTargetIsRefused) {
   EXPECT_EQ(until_refusal("mse=1%,bias_squared=1%"),
             "--until: bias_squared=1%: bias_squared may be 0 or negative, and a share of it is no "
             "measure - give its standard error itself, as bias_squared=0.001");
-  EXPECT_EQ(until_refusal("mse=100%"), "taken");
+  EXPECT_EQ(until_refusal("mse=100%"), "accepted");
 }
 
 TEST(Precision, RatiosAreStandardErrorsOverTargets) {

@@ -17,6 +17,7 @@
 #include "engine/results/results_reader.h"
 #include "engine/run/run.h"
 #include "engine/scenario/plan_fingerprint.h"
+#include "engine/scenario/world.h"
 #include "engine/testing/folder_test.h"
 #include "kernels/backends.h"
 #include "kernels/testing/paths.h"
@@ -28,27 +29,17 @@ namespace fs = std::filesystem;
 using Sets = std::vector<std::string>;
 
 Scenario scenario_of(const Sets& sets = {}) {
-  return parse_scenario(R"(
-    [scenario]
-    name = "resumed"
-    [data]
-    n = 40
-    design = { law = "normal", dim = 3 }
-    regression = { law = "additive", amplitude = [1, 1, 0], frequency = [1, 2, 1] }
-    noise = { law = "normal", sd = 0.5 }
-    [heads]
-    count = 2
-    dim = 1
-    subspaces = { law = "haar" }
-    kernel = { law = "gaussian", bandwidth = 0.5 }
-    [queries]
-    law = "points"
-    points = [[0, 0, 0], [0.5, 0, 0]]
-    [run]
-    seed = 3
-    replicates = 1500
-  )",
-                        "resumed.toml", sets);
+  return parse_scenario(
+      World{.n = "40",
+            .design = "{ law = 'normal', dim = 3 }",
+            .regression = "{ law = 'additive', amplitude = [1, 1, 0], frequency = [1, 2, 1] }",
+            .noise = "{ law = 'normal', sd = 0.5 }",
+            .heads = "count = 2\ndim = 1\nsubspaces = { law = 'haar' }",
+            .kernel = "{ law = 'gaussian', bandwidth = 0.5 }",
+            .points = "[[0, 0, 0], [0.5, 0, 0]]",
+            .run = "seed = 3\nreplicates = 1500"}
+          .text(),
+      "resumed.toml", sets);
 }
 
 Sets with(Sets sets, const Sets& more) {
@@ -93,18 +84,8 @@ class Resume : public FolderTest {
     Checkpoint begun = read_checkpoint(path(), scenario, provenance());
     return run(scenario, {.backend = backend, .threads = threads}, {.begun = &begun});
   }
-  std::string refusal(const std::function<void()>& act) const {
-    try {
-      act();
-    } catch (const InvalidInput& error) {
-      std::string line = error.what();
-      const std::size_t at = line.find(path());
-      return at == std::string::npos ? line : line.replace(at, path().size(), "FILE");
-    }
-    return "went on";
-  }
   std::string refusal(const Sets& sets, const std::string& backend = "cpu") const {
-    return refusal([&] { go_on(sets, backend); });
+    return refusal_here([&] { go_on(sets, backend); });
   }
 };
 
@@ -256,8 +237,8 @@ TEST_F(Resume, TakesNoNoticeOfConditionsThatWereNotBegun) {
     checkpoint.conditions[i].estimates = {};
   }
   keep(scenario, checkpoint);
-  EXPECT_EQ(refusal({"sweep.\"data.n\"=[20, 50]"}), "went on");
-  EXPECT_EQ(refusal({"sweep.\"data.n\"=[20]"}), "went on");
+  EXPECT_EQ(refusal({"sweep.\"data.n\"=[20, 50]"}), "accepted");
+  EXPECT_EQ(refusal({"sweep.\"data.n\"=[20]"}), "accepted");
 }
 
 TEST_F(Resume, LearnsHeadsAndWeightsAgain) {
@@ -309,33 +290,37 @@ TEST(ResumeOfFormatVersion1, GivesTheBitsThatItHas) {
 
 TEST_F(Resume, IsRefusedWhereTheStudyIsAnother) {
   keep({});
-  EXPECT_EQ(refusal({"heads.kernel.bandwidth=0.6"}),
-            "--resume: FILE: condition #0: heads.kernel.bandwidth was 0.5 and is 0.6" + advice);
-  EXPECT_EQ(refusal({"run.seed=4"}),
-            "--resume: FILE: condition #0: run.seed was 3 and is 4" + advice);
-  EXPECT_EQ(refusal({"run.estimator=\"plain\""}),
-            "--resume: FILE: condition #0: run.estimator was not given and is \"plain\"" + advice);
   EXPECT_EQ(
-      refusal({"queries.points=[[0, 0, 0]]"}),
-      "--resume: FILE: condition #0: queries.points was [[0,0,0],[0.5,0,0]] and is [[0,0,0]]" +
-          advice);
-  EXPECT_EQ(refusal({"run.replicates=800"}),
-            "--resume: FILE: condition #0 has 1500 replicates already, more than the 800 asked for "
-            "- ask for at least as many");
-  EXPECT_EQ(refusal({}, "reference"), "--resume: FILE: was computed by cpu/" +
+      refusal({"heads.kernel.bandwidth=0.6"}),
+      "--resume: results.nc: condition #0: heads.kernel.bandwidth was 0.5 and is 0.6" + advice);
+  EXPECT_EQ(refusal({"run.seed=4"}),
+            "--resume: results.nc: condition #0: run.seed was 3 and is 4" + advice);
+  EXPECT_EQ(
+      refusal({"run.estimator=\"plain\""}),
+      "--resume: results.nc: condition #0: run.estimator was not given and is \"plain\"" + advice);
+  EXPECT_EQ(refusal({"queries.points=[[0, 0, 0]]"}),
+            "--resume: results.nc: condition #0: queries.points was [[0,0,0],[0.5,0,0]] and is "
+            "[[0,0,0]]" +
+                advice);
+  EXPECT_EQ(
+      refusal({"run.replicates=800"}),
+      "--resume: results.nc: condition #0 has 1500 replicates already, more than the 800 asked for "
+      "- ask for at least as many");
+  EXPECT_EQ(refusal({}, "reference"), "--resume: results.nc: was computed by cpu/" +
                                           make_backend("cpu")->simd() +
                                           ", this run would be by reference" + advice);
   // The control, with what may change.
-  EXPECT_EQ(refusal({"scenario.name=\"another\"", "run.replicates=1600"}), "went on");
-  EXPECT_EQ(refusal({"claim.name=\"another\"", "run.replicates=1600"}), "went on");
+  EXPECT_EQ(refusal({"scenario.name=\"another\"", "run.replicates=1600"}), "accepted");
+  EXPECT_EQ(refusal({"claim.name=\"another\"", "run.replicates=1600"}), "accepted");
   keep({"run.replicates=1027"});
-  EXPECT_EQ(refusal({"run.replicates=1025"}).substr(0, 45),
-            "--resume: FILE: condition #0 has 1027 replica");
+  EXPECT_EQ(refusal({"run.replicates=1025"}).substr(0, 51),
+            "--resume: results.nc: condition #0 has 1027 replica");
   keep({"sweep.\"heads.kernel.bandwidth\"=[0.3, 0.5]"});
-  EXPECT_EQ(refusal({"sweep.\"heads.kernel.bandwidth\"=[0.3, 0.6]"}),
-            "--resume: FILE: condition #1: heads.kernel.bandwidth was 0.5 and is 0.6" + advice);
+  EXPECT_EQ(
+      refusal({"sweep.\"heads.kernel.bandwidth\"=[0.3, 0.6]"}),
+      "--resume: results.nc: condition #1: heads.kernel.bandwidth was 0.5 and is 0.6" + advice);
   EXPECT_EQ(refusal({"sweep.\"heads.kernel.bandwidth\"=[0.3]"}),
-            "--resume: FILE: has 2 conditions or more, the scenario has 1" + advice);
+            "--resume: results.nc: has 2 conditions or more, the scenario has 1" + advice);
 }
 
 TEST_F(Resume, IsRefusedWhereADataFileWasEdited) {
@@ -343,10 +328,11 @@ TEST_F(Resume, IsRefusedWhereADataFileWasEdited) {
   const Sets sets = {"data.design={ law = \"file\", path = \"" + rows + "\" }"};
   std::ofstream(rows) << "0,1,2\n1,0,1\n2,2,0\n";
   keep(sets);
-  EXPECT_EQ(refusal(sets), "went on");
+  EXPECT_EQ(refusal(sets), "accepted");
   std::ofstream(rows) << "0,1,2\n1,0,1\n2,2,1\n";
-  EXPECT_EQ(refusal(sets),
-            "--resume: FILE: condition #0 had other numbers: a data file was edited" + advice);
+  EXPECT_EQ(
+      refusal(sets),
+      "--resume: results.nc: condition #0 had other numbers: a data file was edited" + advice);
 }
 
 TEST_F(Resume, IsRefusedToAnotherProgram) {
@@ -354,14 +340,14 @@ TEST_F(Resume, IsRefusedToAnotherProgram) {
   keep({});
   Provenance other = provenance();
   other.git = "0000000";
-  EXPECT_EQ(refusal([&] { read_checkpoint(path(), scenario, other); }),
-            "--resume: FILE: is of another headlab (git " + provenance().git +
+  EXPECT_EQ(refusal_here([&] { read_checkpoint(path(), scenario, other); }),
+            "--resume: results.nc: is of another headlab (git " + provenance().git +
                 ", this one is 0000000)" + advice);
 }
 
 TEST_F(Resume, IsRefusedWhereTheFileIsDamaged) {
   std::ofstream(path()) << "no NetCDF";
-  EXPECT_EQ(refusal(Sets{}).rfind("--resume: FILE: no headlab results (", 0), 0u);
+  EXPECT_EQ(refusal(Sets{}).rfind("--resume: results.nc: no headlab results (", 0), 0u);
   const Scenario scenario = scenario_of();
   const RunResult good = run(scenario, {.backend = "cpu"});
   RunResult bad = good;
@@ -371,7 +357,7 @@ TEST_F(Resume, IsRefusedWhereTheFileIsDamaged) {
   moments.mean[0] = NAN;
   bad.conditions[0].tree.append(moments);
   keep(scenario, bad);
-  EXPECT_EQ(refusal(Sets{}), "--resume: FILE: is damaged" + advice);
+  EXPECT_EQ(refusal(Sets{}), "--resume: results.nc: is damaged" + advice);
   // One bit of one mean.
   keep(scenario, good);
   std::ostringstream text;

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/run/memory.h"
+#include "engine/scenario/world.h"
 #include "kernels/testing/played_machine.h"
 
 namespace headlab {
@@ -32,26 +33,16 @@ class CountingBackend : public Backend {
 };
 
 Scenario grouped_study(const std::string& sweep) {
-  return parse_scenario(R"(
-    [scenario]
-    name = "groups"
-    [data]
-    n = 20
-    design = { law = "normal", dim = 3 }
-    regression = { law = "linear", coefficients = [1, 0, 0] }
-    noise = { law = "normal", sd = 0.5 }
-    [heads]
-    count = 2
-    dim = 1
-    subspaces = { law = "haar" }
-    kernel = { law = "gaussian", bandwidth = 0.4 }
-    [queries]
-    law = "design"
-    count = 3
-    [run]
-    replicates = 100
-    [sweep]
-)" + sweep,
+  return parse_scenario(World{.n = "20",
+                              .design = "{ law = 'normal', dim = 3 }",
+                              .regression = "{ law = 'linear', coefficients = [1, 0, 0] }",
+                              .noise = "{ law = 'normal', sd = 0.5 }",
+                              .heads = "count = 2\ndim = 1\nsubspaces = { law = 'haar' }",
+                              .kernel = "{ law = 'gaussian', bandwidth = 0.4 }",
+                              .queries = "law = 'design'\ncount = 3",
+                              .run = "replicates = 100",
+                              .sweep = sweep}
+                            .text(),
                         "groups.toml");
 }
 

@@ -3,9 +3,7 @@
 
 #include <atomic>
 #include <cmath>
-#include <filesystem>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -20,6 +18,7 @@
 #include "engine/run/run.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/subspaces.h"
+#include "engine/testing/folder_test.h"
 #include "kernels/cpu/backend.h"
 #include "kernels/decompositions.h"
 
@@ -62,12 +61,7 @@ Plan learned_plan(const std::string& text) {
 }
 
 std::string refusal(const std::string& text) {
-  try {
-    learned_scenario(text);
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "accepted";
+  return refusal_line([&] { learned_scenario(text); });
 }
 
 TEST(LearnedHeads, AreRefusedInOneLineWhereTheyCannotBeLearned) {
@@ -269,7 +263,9 @@ TEST(LearnedHeads, HaveALargerErrorAtFreshKeys) {
   EXPECT_GT(fresh, held_out);
 }
 
-TEST(LearnedHeads, AreInTheResultsWithTheirCourse) {
+class LearnedFiles : public FolderTest {};
+
+TEST_F(LearnedFiles, AreInTheResultsWithTheirCourse) {
   const Scenario scenario = learned_scenario(text_with(learned("")));
   const RunResult result = run(scenario, {.backend = "cpu", .threads = 1});
   std::string text;
@@ -282,11 +278,9 @@ TEST(LearnedHeads, AreInTheResultsWithTheirCourse) {
   EXPECT_TRUE(json["learned"]["held_out_error"].is_number());
   EXPECT_TRUE(json["learned"]["fresh_key_error"].is_number());
 
-  const auto path = std::filesystem::temp_directory_path() /
-                    ("headlab_learned_" + std::to_string(getpid()) + ".nc");
-  write_results(path.string(), scenario, result, {}, provenance());
+  write_results(at("learned.nc"), scenario, result, {}, provenance());
   {
-    const NetcdfInput file(path.string());
+    const NetcdfInput file(at("learned.nc"));
     EXPECT_EQ(file.root().doubles("projections"), result.conditions[0].plan.projections);
     EXPECT_EQ(file.root().doubles("fresh_key_error")[0],
               result.conditions[0].found.heads->fresh_key_error);
@@ -299,10 +293,9 @@ TEST(LearnedHeads, AreInTheResultsWithTheirCourse) {
     EXPECT_EQ(history.shape("projections"), shape);
     EXPECT_TRUE(std::isnan(history.doubles("batch_error")[0]));
   }
-  std::filesystem::remove(path);
 }
 
-TEST(QueryMatrices, OfAFileHaveTheLogitsOfItsMatrices) {
+TEST_F(LearnedFiles, HaveQueryMatricesThatHaveTheLogitsOfItsMatrices) {
   Eigen::MatrixXd w_q(3, 1), w_k(3, 1);
   w_q << 1, -2, 0.5;
   w_k << 0.3, 0, 4;
@@ -315,14 +308,13 @@ TEST(QueryMatrices, OfAFileHaveTheLogitsOfItsMatrices) {
                          .singular_values = {},
                          .condition_numbers = {}});
   file.temperature = 1;
-  const auto directory = std::filesystem::temp_directory_path();
-  const std::string name = "headlab_query_key_" + std::to_string(getpid()) + ".nc";
-  write_head_file((directory / name).string(), file);
+  const std::string name = "query_key.nc";
+  write_head_file(at(name), file);
   const std::string softmax = "{ law = \"softmax\", temperature = 1.0 }";
   const Plan plan = make_plan(
       learned_scenario(
           text_with("{ law = \"file\", query_key = true, path = \"" + name + "\" }", softmax),
-          directory.string())
+          folder_.string())
           .conditions[0]);
   for (int h = 0; h < 2; ++h) {
     const Eigen::MatrixXd logits =
@@ -333,11 +325,10 @@ TEST(QueryMatrices, OfAFileHaveTheLogitsOfItsMatrices) {
   // Of two layers one is to be named.
   file.layers.push_back(file.layers[0]);
   file.layers[1].number = 1;
-  write_head_file((directory / name).string(), file);
+  write_head_file(at(name), file);
   const std::string law = "{ law = \"file\", query_key = true, path = \"" + name + "\"";
-  EXPECT_THROW(learned_scenario(text_with(law + " }", softmax), directory.string()), InvalidInput);
-  EXPECT_NO_THROW(learned_scenario(text_with(law + ", layer = 1 }", softmax), directory.string()));
-  std::filesystem::remove(directory / name);
+  EXPECT_THROW(learned_scenario(text_with(law + " }", softmax), folder_.string()), InvalidInput);
+  EXPECT_NO_THROW(learned_scenario(text_with(law + ", layer = 1 }", softmax), folder_.string()));
 }
 
 TEST(QueryMatrices, ThatAreTheKeysChangeNothing) {

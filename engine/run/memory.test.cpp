@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
+#include "engine/testing/refusal.h"
 #include "kernels/testing/played_machine.h"
 
 namespace headlab {
@@ -59,20 +59,15 @@ Condition condition_of(int dim) {
 }
 
 std::string refusal(const Condition& condition, int workers = 1) {
-  try {
-    check_memory(condition, PointBackend(), workers);
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "";
+  return refusal_line([&] { check_memory(condition, PointBackend(), workers); });
 }
 
 TEST_F(Memory, CheckPassesWhatFits) {
   limit(10000000);
-  EXPECT_EQ(refusal(condition_of(3)), "");
+  EXPECT_EQ(refusal(condition_of(3)), "accepted");
   Condition pilot = condition_of(3);
   pilot.weights = OptimalWeights{};
-  EXPECT_EQ(refusal(pilot), "");
+  EXPECT_EQ(refusal(pilot), "accepted");
 }
 
 TEST_F(Memory, CheckNamesN) {
@@ -85,7 +80,7 @@ TEST_F(Memory, CheckNamesN) {
             "data.n: needs 2.0 GiB of memory for 2 workers, 1.0 GiB available - lower data.n or "
             "use --threads 1");
   condition.n /= 2;
-  EXPECT_EQ(refusal(condition), "");
+  EXPECT_EQ(refusal(condition), "accepted");
 }
 
 TEST_F(Memory, CheckCountsTheHeadsAndQueriesOfEveryWorkersDraw) {
@@ -96,7 +91,7 @@ TEST_F(Memory, CheckCountsTheHeadsAndQueriesOfEveryWorkersDraw) {
   condition.heads = 1;
   EXPECT_NE(refusal(condition, 1).find("for the moments"), std::string::npos);
   condition.queries = DesignQueries{.count = 1000000, .seed = 0, .redraw = true};
-  EXPECT_EQ(refusal(condition, 1), "");
+  EXPECT_EQ(refusal(condition, 1), "accepted");
   EXPECT_EQ(refusal(condition, 16).rfind("queries.count: needs ", 0), 0u) << refusal(condition, 16);
 }
 
@@ -114,7 +109,7 @@ TEST_F(Memory, CheckRefusesBeforeItAllocates) {
   Condition condition = condition_of(4096);
   condition.heads = 2000000000;
   condition.k = 4096;
-  EXPECT_NE(refusal(condition), "");
+  EXPECT_NE(refusal(condition), "accepted");
 
   condition = condition_of(4096);
   condition.queries = DesignQueries{.count = 1000000, .seed = 0};
@@ -137,11 +132,11 @@ TEST_F(Memory, CheckRefusesALargePilot) {
   condition.heads = 1000;
   condition.queries = DesignQueries{.count = 10, .seed = 0};
   condition.moments = MomentMode::aggregate;
-  EXPECT_EQ(refusal(condition), "");
+  EXPECT_EQ(refusal(condition), "accepted");
   OptimalWeights weights;
   weights.replicates = 4000;
   condition.weights = weights;
-  EXPECT_NE(refusal(condition), "");
+  EXPECT_NE(refusal(condition), "accepted");
 }
 
 TEST_F(Memory, CheckRefusesALargeTrainingSetForAFit) {
@@ -152,7 +147,7 @@ TEST_F(Memory, CheckRefusesALargeTrainingSetForAFit) {
   LearnedSubspaces learned;
   learned.points = 1000;
   condition.subspaces = learned;
-  EXPECT_EQ(refusal(condition), "");
+  EXPECT_EQ(refusal(condition), "accepted");
   learned.points = 100000000;
   condition.subspaces = learned;
   EXPECT_EQ(refusal(condition).rfind("heads.subspaces.points: needs ", 0), 0u)

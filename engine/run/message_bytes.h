@@ -10,6 +10,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "engine/moments/moment_tree.h"
+
 namespace headlab {
 
 class MessageWriter {
@@ -78,5 +80,13 @@ class MessageReader {
 
   std::string_view bytes_;
 };
+
+void put_moments(MessageWriter& message, const Moments& moments);
+/// Throws std::invalid_argument where the message has none.
+Moments take_moments(MessageReader& message);
+
+std::string bytes_of(const MomentTree& tree);
+/// The tree with these bytes; throws std::invalid_argument where no tree of the layout has them.
+MomentTree tree_of(const MomentLayout& layout, const std::string& bytes);
 
 }  // namespace headlab

@@ -8,9 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
 #include "engine/moments/estimates.h"
 #include "engine/run/run.h"
+#include "engine/testing/refusal.h"
 #include "kernels/reference/backend.h"
 #include "kernels/reference/training_set.h"
 #include "kernels/testing/tolerances.h"
@@ -180,15 +180,10 @@ TEST(FindWeights, RefusesAlignedHeads) {
   Condition condition = uneven_heads();
   condition.subspaces = AlignedSubspaces{};
   condition.parameters = parse_toml("[heads]\nweights = { law = \"optimal\" }\n", "aligned.toml");
-  try {
-    weights_of(condition);
-    FAIL();
-  } catch (const InvalidInput& error) {
-    EXPECT_STREQ(error.what(),
-                 "aligned.toml:2:11: heads.weights: law \"optimal\": some heads estimate the same "
-                 "(aligned subspaces?), so no weights are best - use weights = { law = "
-                 "\"uniform\" }");
-  }
+  EXPECT_EQ(refusal_line([&] { weights_of(condition); }),
+            "aligned.toml:2:11: heads.weights: law \"optimal\": some heads estimate the same "
+            "(aligned subspaces?), so no weights are best - use weights = { law = "
+            "\"uniform\" }");
 }
 
 TEST(PilotPlan, DrawsFromStreamsOfItsOwn) {

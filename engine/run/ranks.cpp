@@ -22,7 +22,6 @@
 #include "engine/files/provenance.h"
 #include "engine/files/sha256.h"
 #include "engine/run/message_bytes.h"
-#include "engine/run/moments_bytes.h"
 #include "engine/scenario/plan_fingerprint.h"
 #include "kernels/learning/worker.h"
 #include "kernels/parallel_for.h"

@@ -9,10 +9,10 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
 #include "engine/run/message_bytes.h"
 #include "engine/run/run.h"
 #include "engine/testing/hand_made_result.h"
+#include "engine/testing/refusal.h"
 #include "engine/testing/thread_channel.h"
 
 namespace headlab {
@@ -133,33 +133,24 @@ TEST(Ranks, StopWithWhatIsThere) {
   EXPECT_EQ(numbers_of(part), numbers_of(one));
 }
 
-std::string message_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "nothing was wrong";
-}
-
 TEST(Ranks, RejectARankThatDiffers) {
   const auto other_seed = [](int rank) {
     return std::vector<std::string>{"run.seed=" + std::to_string(rank == 2 ? 1 : 0)};
   };
-  EXPECT_EQ(message_of([&] { run_on_ranks(3, other_seed); }),
+  EXPECT_EQ(refusal_line([&] { run_on_ranks(3, other_seed); }),
             "rank 2: reads another scenario or data file than rank 0 - give all ranks the same "
             "files");
   const auto faulty = [](int rank) {
     return std::vector<std::string>{rank == 1 ? "run.replicates=-1" : "run.seed=5"};
   };
-  EXPECT_TRUE(message_of([&] { run_on_ranks(3, faulty); }).starts_with("rank 1: "));
+  EXPECT_TRUE(refusal_line([&] { run_on_ranks(3, faulty); }).starts_with("rank 1: "));
 }
 
 TEST(Ranks, EndWhereRankZeroFails) {
   const auto faulty = [](int rank) {
     return std::vector<std::string>{rank == 0 ? "run.replicates=-1" : "run.seed=5"};
   };
-  EXPECT_FALSE(message_of([&] { run_on_ranks(3, faulty); }).starts_with("rank"));
+  EXPECT_FALSE(refusal_line([&] { run_on_ranks(3, faulty); }).starts_with("rank"));
 }
 
 TEST(MessageBytes, ReadWhatWasWritten) {

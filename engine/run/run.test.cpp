@@ -15,6 +15,7 @@
 
 #include "engine/files/error.h"
 #include "engine/run/simulate.h"
+#include "engine/scenario/world.h"
 #include "engine/testing/folder_test.h"
 #include "kernels/backends.h"
 #include "kernels/cuda/status.h"
@@ -24,27 +25,18 @@ namespace headlab {
 namespace {
 
 Scenario small_scenario(const std::vector<std::string>& sets = {}) {
-  return parse_scenario(R"(
-    [scenario]
-    name = "small"
-    [data]
-    n = 60
-    design = { law = "normal", dim = 4 }
-    regression = { law = "additive", amplitude = [1, 1, 0, 0], frequency = [1, 2, 1, 1] }
-    noise = { law = "normal", sd = 0.5 }
-    [heads]
-    count = 3
-    dim = 1
-    subspaces = { law = "equiangular", angle = 1.0 }
-    kernel = { law = "gaussian", bandwidth = 0.4 }
-    [queries]
-    law = "design"
-    count = 5
-    [run]
-    seed = 3
-    replicates = 1500
-  )",
-                        "small.toml", sets);
+  return parse_scenario(
+      World{
+          .n = "60",
+          .design = "{ law = 'normal', dim = 4 }",
+          .regression = "{ law = 'additive', amplitude = [1, 1, 0, 0], frequency = [1, 2, 1, 1] }",
+          .noise = "{ law = 'normal', sd = 0.5 }",
+          .heads = "count = 3\ndim = 1\nsubspaces = { law = 'equiangular', angle = 1.0 }",
+          .kernel = "{ law = 'gaussian', bandwidth = 0.4 }",
+          .queries = "law = 'design'\ncount = 5",
+          .run = "seed = 3\nreplicates = 1500"}
+          .text(),
+      "small.toml", sets);
 }
 
 MomentTree tree_of(const std::vector<std::string>& sets, const Session& session) {
@@ -424,27 +416,16 @@ TEST(Run, OptimalWeightsAreFixedBeforeTheRunAndLowerTheError) {
 
 /// One set of tokens that heads keep together, who are exactly alike.
 ErrorTerms<Estimate> alike_with_union(int heads, const std::string& backend) {
-  const std::string text = R"(
-    [scenario]
-    name = "alike"
-    [data]
-    n = 64
-    design = { law = "normal", dim = 4 }
-    regression = { law = "zero" }
-    noise = { law = "normal", sd = 1 }
-    [heads]
-    count = 2
-    dim = 1
-    subspaces = { law = "aligned" }
-    kernel = { law = "gaussian", bandwidth = 0.7 }
-    mechanism = { keep = { top = 8, union = true } }
-    [queries]
-    law = "points"
-    points = [[0.5, 0.2, 0, 0]]
-    [run]
-    seed = 1
-    replicates = 2000
-  )";
+  const std::string text = World{.n = "64",
+                                 .design = "{ law = 'normal', dim = 4 }",
+                                 .noise = "{ law = 'normal', sd = 1 }",
+                                 .heads =
+                                     "count = 2\ndim = 1\nsubspaces = { law = 'aligned' "
+                                     "}\nmechanism = { keep = { top = 8, union = true } }",
+                                 .kernel = "{ law = 'gaussian', bandwidth = 0.7 }",
+                                 .points = "[[0.5, 0.2, 0, 0]]",
+                                 .run = "seed = 1\nreplicates = 2000"}
+                               .text();
   const std::vector<std::string> sets = {"heads.count=" + std::to_string(heads)};
   return run(parse_scenario(text, "alike.toml", sets), {.backend = backend, .threads = 1})
       .conditions.at(0)

@@ -8,14 +8,15 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
 #include "engine/run/learned_heads.h"
-#include "engine/run/moments_bytes.h"
+#include "engine/run/message_bytes.h"
 #include "engine/run/run.h"
 #include "engine/run/setup.h"
 #include "engine/run/simulate.h"
+#include "engine/scenario/world.h"
 #include "engine/testing/folder_test.h"
 #include "engine/testing/hand_made_result.h"
+#include "engine/testing/refusal.h"
 #include "kernels/backends.h"
 
 namespace headlab {
@@ -33,15 +34,6 @@ class UnitsTest : public FolderTest {
             .resumes = true};
   }
 };
-
-std::string rejection_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "nothing was wrong";
-}
 
 TEST_F(UnitsTest, OfAllShardsAreFound) {
   for (std::uint64_t shard = 1; shard <= 3; ++shard) {
@@ -75,12 +67,12 @@ TEST_F(UnitsTest, OfOtherStudiesAreRejected) {
   const std::string way_out = " - remove it, or choose another folder";
   UnitsPlan other = plan();
   other.study = "two";
-  EXPECT_EQ(rejection_of([&] { Units units(other); }),
+  EXPECT_EQ(refusal_line([&] { Units units(other); }),
             "--resume: " + path +
                 ": is of other settings, another seed, other data or another backend" + way_out);
   other = plan();
   other.command = "headlab other";
-  EXPECT_EQ(rejection_of([&] { Units units(other); }),
+  EXPECT_EQ(refusal_line([&] { Units units(other); }),
             "--resume: " + path + ": is of headlab test, not of headlab other" + way_out);
   std::string bytes;
   {
@@ -89,7 +81,7 @@ TEST_F(UnitsTest, OfOtherStudiesAreRejected) {
   }
   for (const std::size_t size : {bytes.size() / 20, std::size_t{0}}) {
     std::ofstream(path, std::ios::binary) << bytes.substr(0, size);
-    const std::string rejection = rejection_of([&] { Units units(plan()); });
+    const std::string rejection = refusal_line([&] { Units units(plan()); });
     EXPECT_EQ(rejection.substr(0, path.size() + 28), "--resume: " + path + ": cannot be read (");
   }
 }
@@ -110,28 +102,18 @@ TEST_F(UnitsTest, HoldTreesToTheBit) {
 }
 
 std::shared_ptr<const Scenario> learned_study(const std::string& more = "") {
-  return std::make_shared<const Scenario>(parse_scenario(R"(
-    [scenario]
-    name = "setup"
-    [data]
-    n = 40
-    design = { law = "normal", dim = 3 }
-    regression = { law = "linear", coefficients = [1, 1, 0] }
-    noise = { law = "normal", sd = 0.1 }
-    [heads]
-    count = 2
-    dim = 1
-    subspaces = { law = "learned", steps = 20, batch = 8, matrices = "query_key", start = "haar" }
-    kernel = { law = "softmax", temperature = 0.7 }
-    weights = { law = "learned" }
-    [queries]
-    law = "points"
-    points = [[0.5, 0, 0]]
-    [run]
-    seed = 3
-    replicates = 64
-  )" + more,
-                                                         "setup.toml"));
+  return std::make_shared<const Scenario>(parse_scenario(
+      World{.n = "40",
+            .design = "{ law = 'normal', dim = 3 }",
+            .regression = "{ law = 'linear', coefficients = [1, 1, 0] }",
+            .heads = "count = 2\ndim = 1\nsubspaces = { law = 'learned', steps = 20, batch = 8, "
+                     "matrices = 'query_key', start = 'haar' }\nweights = { law = 'learned' }",
+            .kernel = "{ law = 'softmax', temperature = 0.7 }",
+            .points = "[[0.5, 0, 0]]",
+            .run = "seed = 3\nreplicates = 64"}
+              .text() +
+          more,
+      "setup.toml"));
 }
 
 std::string all_bytes(const RunResult& result) {
@@ -165,7 +147,7 @@ TEST_F(UnitsTest, SetupIsFoundOnceForAllShards) {
   of_others.keep(study->conditions[0], *found);
   headlab::Setup read(path, "study", "cpu");
   EXPECT_NE(all_bytes(run(study, {.threads = 1}, {.setup = &read})), bits);
-  EXPECT_EQ(rejection_of([&] { headlab::Setup(path, "another", "cpu"); }),
+  EXPECT_EQ(refusal_line([&] { headlab::Setup(path, "another", "cpu"); }),
             "--shard: " + path +
                 ": is of other settings, another seed, other data or another backend - remove it, "
                 "or choose "

@@ -13,8 +13,10 @@
 #include "engine/files/error.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/run/run.h"
+#include "engine/scenario/world.h"
 #include "engine/testing/folder_test.h"
 #include "engine/testing/hand_made_result.h"
+#include "engine/testing/refusal.h"
 
 namespace headlab {
 namespace {
@@ -153,12 +155,7 @@ TEST_F(UntilRun, LooksThatNoRunTakesAreRefused) {
     RunResult bad = good;
     damage(*bad.precision);
     keep(scenario, bad);
-    try {
-      resume(scenario, until("mse=5%"));
-    } catch (const InvalidInput&) {
-      return true;
-    }
-    return false;
+    return refusal_line([&] { resume(scenario, until("mse=5%")); }) != "accepted";
   };
   EXPECT_FALSE(refused([](Precision&) {}));
   EXPECT_TRUE(refused([](Precision& p) { p.looks.back().ratio = std::nan(""); }));
@@ -217,12 +214,7 @@ TEST_F(UntilRun, WhatIsUndefinedInTheSimulationIsCountedAndNeverMet) {
 
 TEST_F(UntilRun, TargetsThatNoRunMeetsAreRefused) {
   const auto refusal = [](const Scenario& scenario, const std::string& text) {
-    try {
-      run(scenario, {.backend = "cpu"}, until(text));
-    } catch (const InvalidInput& error) {
-      return std::string(error.what());
-    }
-    return std::string("ran");
+    return refusal_line([&] { run(scenario, {.backend = "cpu"}, until(text)); });
   };
   EXPECT_EQ(refusal(until_scenario(), "mse@#4=1%"),
             "--until: mse@#4=1%: there is no such condition (allowed: #0 to #3)");
@@ -249,25 +241,10 @@ TEST_F(UntilRun, TargetsThatNoRunMeetsAreRefused) {
 
 /// A step that one of 4299 points is beyond, with noise that is integrated.
 Scenario rare_step(std::uint64_t replicates) {
-  return parse_scenario(R"(
-    [scenario]
-    name = "rare"
-    [data]
-    n = 1
-    design = { law = "normal", dim = 1 }
-    regression = { law = "step", direction = [1], threshold = 3.5 }
-    noise = { law = "normal", sd = 0.1 }
-    [heads]
-    count = 1
-    dim = 1
-    subspaces = { law = "aligned" }
-    kernel = { law = "gaussian", bandwidth = 1.0 }
-    [queries]
-    law = "points"
-    points = [[0]]
-    [run]
-    seed = 3
-  )",
+  return parse_scenario(World{.regression = "{ law = 'step', direction = [1], threshold = 3.5 }",
+                              .points = "[[0]]",
+                              .run = "seed = 3"}
+                            .text(),
                         "rare.toml", {"run.replicates=" + std::to_string(replicates)});
 }
 

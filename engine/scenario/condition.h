@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/scenario/mechanism/mechanism.h"
-#include "engine/scenario/parameters.h"
 #include "engine/scenario/setup_laws.h"
+#include "engine/scenario/sweep.h"
 #include "kernels/laws.h"
 #include "kernels/plan.h"
 

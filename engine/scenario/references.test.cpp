@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
 #include "engine/testing/hand_made_result.h"
+#include "engine/testing/refusal.h"
 
 namespace headlab {
 namespace {
@@ -22,12 +22,9 @@ Scenario swept_scenario(const std::string& sweep) {
 
 std::string reference_refusal(const Scenario& scenario, const std::string& against,
                               const std::string& key = "") {
-  try {
+  return refusal_line([&] {
     key.empty() ? references_against(scenario, against) : references_by_key(scenario, key);
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "taken";
+  });
 }
 
 const std::string crossed = "[sweep]\n\"data.n\" = [10, 20]\n\"data.noise.sd\" = [0.5, 1.0, 2.0]\n";

@@ -2,23 +2,21 @@
 #include "engine/scenario/scenario.h"
 
 #include <cmath>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/files/error.h"
 #include "engine/files/json_writer.h"
 #include "engine/files/npy_file.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/resolved_scenario.h"
+#include "engine/testing/folder_test.h"
 #include "kernels/testing/paths.h"
 
 namespace headlab {
@@ -45,20 +43,7 @@ double bandwidth(const Condition& condition) {
   return std::get<GaussianKernel>(condition.kernel).bandwidth;
 }
 
-/// A directory of its own for the files of one test.
-struct Directory {
-  explicit Directory(const std::string& name)
-      : path(std::filesystem::temp_directory_path() / (name + std::to_string(getpid()))) {
-    std::filesystem::create_directories(path);
-  }
-  ~Directory() { std::filesystem::remove_all(path); }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
-  void write(const std::string& file, const std::string& content) const {
-    std::ofstream(path / file, std::ios::binary) << content;
-  }
-  std::filesystem::path path;
-};
+class ConditionOfFiles : public FolderTest {};
 
 TEST(condition, defaults) {
   const auto scenario = parse_scenario(
@@ -324,11 +309,10 @@ std::string key_of(const std::string& family) {
   return (data ? "data." : "heads.") + family;
 }
 
-TEST(condition, every_law_is_read_from_the_least_that_it_needs) {
-  const Directory directory("headlab_scenario_laws_");
-  directory.write("rows.csv", "1,2,3,4,5\n6,7,8,9,0\n");
-  directory.write("heads.npy", npy_bytes({2, 4, 2}, std::vector<double>{1, 0, 0, 1, 0, 0, 0, 0,  //
-                                                                        0, 0, 0, 0, 1, 0, 0, 1}));
+TEST_F(ConditionOfFiles, every_law_is_read_from_the_least_that_it_needs) {
+  write("rows.csv", "1,2,3,4,5\n6,7,8,9,0\n");
+  write("heads.npy", npy_bytes({2, 4, 2}, std::vector<double>{1, 0, 0, 1, 0, 0, 0, 0,  //
+                                                              0, 0, 0, 0, 1, 0, 0, 1}));
   for (const auto& law : describe_laws()) {
     ASSERT_TRUE(minimal_laws.contains(law.family) && minimal_laws.at(law.family).contains(law.name))
         << law.family << " law " << law.name << " has no row in minimal_laws";
@@ -358,8 +342,7 @@ TEST(condition, every_law_is_read_from_the_least_that_it_needs) {
     }
     if (law.family == "design" && law.name == "file")
       sets.push_back("queries.points=[[0,0,0,0,0]]");
-    const auto scenario = parse_scenario(text_with(), (directory.path / "s.toml").string(), sets,
-                                         directory.path.string());
+    const auto scenario = parse_scenario(text_with(), at("s.toml"), sets, folder_.string());
     if (!is_stage) {
       EXPECT_EQ(name_of(scenario.conditions[0], law.family), law.name);
     }
@@ -419,15 +402,13 @@ TEST(condition, the_example_of_the_documentation_runs) {
   EXPECT_EQ(scenario.conditions.size(), 2u);
 }
 
-TEST(condition, data_files_are_relative_to_the_scenario) {
-  const Directory directory("headlab_scenario_files_");
-  directory.write("rows.csv", "a,b,c\n1,5,10\n3,5,20\n5,5,60\n");
-  directory.write(
-      "s.toml",
-      text_with({{"design", "{ law = \"file\", path = \"rows.csv\", standardise = true }"},
-                 {"regression", "{ law = \"file\", column = 2 }"},
-                 {"queries", "law = \"design\"\ncount = 4"}}));
-  const auto scenario = read_scenario((directory.path / "s.toml").string(), {"heads.dim=1"});
+TEST_F(ConditionOfFiles, data_files_are_relative_to_the_scenario) {
+  write("rows.csv", "a,b,c\n1,5,10\n3,5,20\n5,5,60\n");
+  write("s.toml",
+        text_with({{"design", "{ law = \"file\", path = \"rows.csv\", standardise = true }"},
+                   {"regression", "{ law = \"file\", column = 2 }"},
+                   {"queries", "law = \"design\"\ncount = 4"}}));
+  const auto scenario = read_scenario(at("s.toml"), {"heads.dim=1"});
   const auto& design = std::get<FileDesign>(scenario.conditions[0].design);
   ASSERT_EQ(design.rows.size(), 3u);
   const auto unit = static_cast<float>(std::sqrt(1.5));
@@ -440,41 +421,35 @@ TEST(condition, data_files_are_relative_to_the_scenario) {
   EXPECT_EQ(regression.values, (Table{10, 20, 60}));
 
   const auto chosen = read_scenario(
-      (directory.path / "s.toml").string(),
+      at("s.toml"),
       {"data.design={ law = \"file\", path = \"rows.csv\", columns = [2, 0] }", "heads.dim=1"});
   EXPECT_EQ(std::get<FileDesign>(chosen.conditions[0].design).rows,
             (FileRows{{10, 1}, {20, 3}, {60, 5}}));
 }
 
-TEST(condition, standardising_survives_numbers_whose_squares_overflow) {
-  const Directory directory("headlab_scenario_large_");
-  directory.write("rows.csv", "1e300,1e-300\n-1e300,3e-300\n");
+TEST_F(ConditionOfFiles, standardising_survives_numbers_whose_squares_overflow) {
+  write("rows.csv", "1e300,1e-300\n-1e300,3e-300\n");
   const auto scenario = parse_scenario(
       text_with({{"design", "{ law = \"file\", path = \"rows.csv\", standardise = true }"},
                  {"queries", "law = \"design\"\ncount = 1"}}),
-      "s.toml", {"heads.dim=1"}, directory.path.string());
+      "s.toml", {"heads.dim=1"}, folder_.string());
   const auto& rows = std::get<FileDesign>(scenario.conditions[0].design).rows;
   EXPECT_EQ(rows, (FileRows{{1, -1}, {-1, 1}}));
 }
 
-TEST(condition, standardising_survives_numbers_that_hardly_differ) {
-  const Directory directory("headlab_scenario_close_");
-  directory.write("rows.csv", "1,0\n1.0000000000000002,0\n");
+TEST_F(ConditionOfFiles, standardising_survives_numbers_that_hardly_differ) {
+  write("rows.csv", "1,0\n1.0000000000000002,0\n");
   const auto scenario = parse_scenario(
       text_with({{"design", "{ law = \"file\", path = \"rows.csv\", standardise = true }"},
                  {"queries", "law = \"design\"\ncount = 1"}}),
-      "s.toml", {"heads.dim=1"}, directory.path.string());
+      "s.toml", {"heads.dim=1"}, folder_.string());
   const auto& rows = std::get<FileDesign>(scenario.conditions[0].design).rows;
   EXPECT_EQ(rows, (FileRows{{-1, 0}, {1, 0}}));
 }
 
 TEST(condition, a_missing_scenario_is_refused) {
-  try {
-    read_scenario("no/folder/s.toml");
-    FAIL() << "accepted";
-  } catch (const InvalidInput& error) {
-    EXPECT_STREQ(error.what(), "no/folder/s.toml: cannot be opened: No such file or directory");
-  }
+  EXPECT_EQ(refusal_line([&] { read_scenario("no/folder/s.toml"); }),
+            "no/folder/s.toml: cannot be opened: No such file or directory");
 }
 
 TEST(law_reader, closest) {

@@ -88,16 +88,7 @@ class ShardsTest : public FolderTest {
   }
 
   std::string refusal(const std::vector<std::string>& folders) const {
-    try {
-      merge_shards(folders, provenance(), false);
-    } catch (const InvalidInput& error) {
-      std::string line = error.what();
-      for (std::size_t at = 0; (at = line.find(folder_.string() + "/")) != std::string::npos;) {
-        line.erase(at, folder_.string().size() + 1);
-      }
-      return line;
-    }
-    return "accepted";
+    return refusal_here([&] { merge_shards(folders, provenance(), false); });
   }
 };
 

@@ -6,14 +6,18 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "tools/cli/growth_text.h"
 #include "validation/allocation/allocate.h"
 #include "validation/allocation/allocation_json.h"
 #include "validation/allocation/growth_study.h"
+#include "validation/allocation/regime_map.h"
 
 namespace headlab::tools {
+
+/// H* over D at one n.
+using HeadGrowthAt = std::pair<std::uint64_t, HeadGrowth>;
 
 /// What was asked of every budget and n.
 struct Allocations {
@@ -41,5 +45,18 @@ void add_allocations(Allocations& all, Condition base, std::span<const std::uint
 /// it again, or empty.
 std::string allocations_table(const std::string& name, const Allocations& all,
                               const std::vector<HeadGrowthAt>& heads, const std::string& again);
+
+/// k* over n, and which laws fit it.
+std::string growth_table(const GrowthStudy& study);
+
+/// The same of H* over D.
+std::string head_growth_table(const std::vector<HeadGrowthAt>& growths);
+
+/// One line a cell of a map: its setting, k* at each n, the verdict and the exponents; then what
+/// the map shows, in sentences that count the cells.
+std::string regime_table(const RegimeMap& map);
+
+/// A swept value as a cell of a table: "orthogonal", "normal dim=12".
+std::string setting_value_text(std::string toml);
 
 }  // namespace headlab::tools

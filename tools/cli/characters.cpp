@@ -5,12 +5,15 @@
 #include <array>
 #include <cctype>
 #include <cstddef>
+#include <fcntl.h>
 #include <iostream>
 #include <langinfo.h>
 #include <locale.h>
 #include <streambuf>
+#include <unistd.h>
 #include <utility>
 
+#include "engine/files/error.h"
 #include "engine/files/words.h"
 #include "kernels/host.h"
 
@@ -125,6 +128,25 @@ std::string shown(std::string_view text) {
 
 bool shows_utf8() {
   return utf8_shown;
+}
+
+void hold_standard_streams() {
+  // The lowest free number is taken: in this order each stream gets its own.
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) != -1) continue;
+    // For the other direction: to read from standard input, or to write to the others, fails.
+    [[maybe_unused]] const int held =
+        ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
+void print(std::string_view text) {
+  std::cout << text;
+  finish_standard_output();
+}
+
+void finish_standard_output() {
+  if (!std::cout.flush()) throw RunFailed("standard output: cannot be written");
 }
 
 }  // namespace headlab::tools

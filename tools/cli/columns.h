@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/moments/jackknife.h"
-#include "tools/cli/text_width.h"
+#include "tools/cli/figure_text.h"
 
 namespace headlab::tools {
 

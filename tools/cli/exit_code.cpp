@@ -7,7 +7,6 @@
 
 #include "engine/files/error.h"
 #include "tools/cli/figure_text.h"
-#include "tools/cli/text_width.h"
 
 namespace headlab::tools {
 namespace {

@@ -12,7 +12,7 @@
 #include "engine/files/sha256.h"
 #include "engine/run/forecast.h"
 #include "engine/scenario/plan_fingerprint.h"
-#include "engine/shards/choice.h"
+#include "engine/shards/cut.h"
 #include "kernels/host.h"
 
 namespace headlab::tools {

@@ -2,11 +2,16 @@
 /// \file Studies of depth as tables for a person.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "engine/results/computed.h"
+#include "engine/results/result.h"
 #include "engine/run/run.h"
+#include "engine/scenario/scenario.h"
+#include "tools/cli/columns.h"
 
 namespace headlab::tools {
 
@@ -23,5 +28,30 @@ std::string layer_theory_table(const Scenario& scenario,
 /// Simulation and closed forms side by side, with z: a row a layer, or a row a condition.
 std::string layer_comparison_table(const Scenario& scenario,
                                    const std::vector<ComputedCondition>& theory);
+
+inline const Condition& condition_of(const ConditionResult& one) {
+  return *one.condition;
+}
+inline const Condition& condition_of(const ComputedCondition& computed) {
+  return computed.condition;
+}
+
+/// The last part of a dotted key where that names one swept key only, else the whole key.
+inline std::string heading_of(const std::string& key, const std::vector<std::string>& keys) {
+  auto last = [](const std::string& path) { return path.substr(path.rfind('.') + 1); };
+  const auto same = std::count_if(
+      keys.begin(), keys.end(), [&](const std::string& other) { return last(other) == last(key); });
+  return same == 1 ? last(key) : key;
+}
+
+/// A column for each swept key.
+template <class Result>
+void add_swept(const Scenario& scenario, const std::vector<Result>& conditions, Columns& columns) {
+  for (std::size_t s = 0; s < scenario.swept.size(); ++s) {
+    std::vector<std::string> values;
+    for (const Result& one : conditions) values.push_back(condition_of(one).swept.at(s));
+    columns.add_key(heading_of(scenario.swept[s], scenario.swept), values, true);
+  }
+}
 
 }  // namespace headlab::tools

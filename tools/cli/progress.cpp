@@ -10,7 +10,6 @@
 #include "kernels/host.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/figure_text.h"
-#include "tools/cli/text_width.h"
 
 namespace headlab::tools {
 namespace {

@@ -10,7 +10,6 @@
 #include "engine/results/condition_record.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
-#include "tools/cli/text_width.h"
 
 namespace headlab::tools {
 namespace {

@@ -15,8 +15,6 @@
 #include "tools/cli/figure_text.h"
 #include "tools/cli/layer_table.h"
 #include "tools/cli/result_notes.h"
-#include "tools/cli/swept_columns.h"
-#include "tools/cli/text_width.h"
 
 namespace headlab::tools {
 namespace {

@@ -11,14 +11,13 @@
 #include "engine/files/error.h"
 #include "engine/testing/hand_made_result.h"
 #include "kernels/testing/played_machine.h"
+#include "tools/cli/allocations.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/figure_text.h"
-#include "tools/cli/growth_text.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/supervise.h"
-#include "tools/cli/text_width.h"
 
 namespace headlab::tools {
 namespace {

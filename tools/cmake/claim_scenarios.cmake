@@ -13,7 +13,7 @@ function(headlab_claim_scenarios output)
   endforeach()
   file(CONFIGURE OUTPUT ${output} @ONLY CONTENT [[
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/claims/claim_scenarios.h"
+#include "validation/claims/stated_claim.h"
 
 namespace headlab {
 

@@ -8,10 +8,10 @@
 #include <string_view>
 
 #include "kernels/host.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/commands/command_line.h"
 #include "tools/cli/foreign_reader.h"
 #include "tools/cli/ranks_of_job.h"
-#include "tools/cli/standard_streams.h"
 #include "tools/cli/stop_signal.h"
 #include "tools/mpi/mpi_channel.h"
 

@@ -4,8 +4,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 
+#include "engine/files/atomic_file.h"
+#include "engine/files/document.h"
+#include "engine/files/error.h"
+#include "engine/files/input_file.h"
 #include "engine/files/json_writer.h"
+#include "tools/cli/output_folder.h"
 #include "tools/report/figure.h"
 #include "tools/report/markup.h"
 #include "tools/report/sections.h"
@@ -197,6 +204,35 @@ std::string report_page(const std::vector<Source>& sources) {
                  element("head", "\n" + head) + "\n" +
                      element("body", "\n" + body + element("main", "\n" + parts) + "\n") + "\n") +
          "\n";
+}
+
+namespace {
+
+/// True for a report, which says so in its head, and for an empty file.
+bool is_report(const std::string& path) {
+  constexpr std::size_t head = 1024;
+  const std::string text = first_bytes(path, head);
+  return text.empty() || text.find(report_generator) != std::string::npos;
+}
+
+}  // namespace
+
+void require_report_writable(const std::string& option, const std::string& path,
+                             const std::vector<std::string>& inputs) {
+  if (path.empty() || path == "-") {
+    throw InvalidInput(option + ": needs the name of a file - write " + option + " report.html");
+  }
+  require_no_input(option, path, inputs);
+  require_writable(option, path);
+  std::error_code none;
+  if (std::filesystem::is_regular_file(path, none) && !is_report(path)) {
+    throw InvalidInput(option + ": " + one_line(path) +
+                       ": is there already and is no report - choose another place");
+  }
+}
+
+void write_report(const std::string& path, const std::vector<Source>& sources) {
+  write_atomically(path, report_page(sources));
 }
 
 }  // namespace headlab::tools

@@ -16,4 +16,12 @@ inline constexpr const char* report_generator = "headlab report";
 /// and Crowther 2019). The same bytes for the same results: neither dates nor times of computation.
 std::string report_page(const std::vector<Source>& sources);
 
+/// Throws InvalidInput, naming `option`, where no report can be written at `path`: it is "-", one
+/// of `inputs`, cannot be written, or is a file that is no report.
+void require_report_writable(const std::string& option, const std::string& path,
+                             const std::vector<std::string>& inputs = {});
+
+/// Writes the report whole or not at all; throws RunFailed.
+void write_report(const std::string& path, const std::vector<Source>& sources);
+
 }  // namespace headlab::tools

@@ -8,10 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/error.h"
+#include "engine/scenario/world.h"
+#include "engine/testing/refusal.h"
 #include "kernels/backends.h"
 #include "validation/allocation/allocation_json.h"
 #include "validation/allocation/block_runs.h"
-#include "validation/claims/world.h"
 #include "validation/statistics/intervals.h"
 #include "validation/theory/theory.h"
 
@@ -211,13 +212,8 @@ TEST(Allocate, StopsWhereTimeIsUp) {
 }
 
 TEST(Allocate, RefusesBeforeItSimulates) {
-  try {
-    allocate(two_ways(0.5), 2, {}, {.replicates = 1000});
-    FAIL();
-  } catch (const InvalidInput& error) {
-    EXPECT_STREQ(error.what(),
-                 "--replicates 1000: too few for a selection (allowed: at least 1024)");
-  }
+  EXPECT_EQ(refusal_line([&] { allocate(two_ways(0.5), 2, {}, {.replicates = 1000}); }),
+            "--replicates 1000: too few for a selection (allowed: at least 1024)");
   EXPECT_THROW(allocate(two_ways(0.5), 2, {.backend = "none"}), InvalidInput);
 }
 

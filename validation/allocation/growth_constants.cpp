@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/allocation/growth_constants.h"
-
 #include <cmath>
 #include <limits>
 #include <variant>
 
 #include "validation/allocation/allocations.h"
+#include "validation/allocation/theory_study.h"
 #include "validation/theory/population/population_error.h"
 
 namespace headlab {

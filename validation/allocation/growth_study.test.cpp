@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
-#include "validation/claims/world.h"
+#include "engine/scenario/world.h"
 
 namespace headlab {
 namespace {

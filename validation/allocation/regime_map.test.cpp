@@ -9,8 +9,8 @@
 
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
+#include "engine/scenario/world.h"
 #include "engine/testing/folder_test.h"
-#include "validation/claims/world.h"
 
 namespace headlab {
 namespace {

@@ -13,7 +13,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/scenario/condition.h"
-#include "validation/allocation/octave_search.h"
+#include "validation/allocation/tuning.h"
 #include "validation/theory/theory.h"
 
 namespace headlab {

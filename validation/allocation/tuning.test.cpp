@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/scenario/world.h"
 #include "kernels/backends.h"
 #include "validation/allocation/allocations.h"
-#include "validation/claims/world.h"
 #include "validation/theory/theory.h"
 
 namespace headlab {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/files/document.h"
-#include "engine/run/moments_bytes.h"
+#include "engine/run/message_bytes.h"
 #include "engine/run/pilot.h"
 #include "engine/run/simulate.h"
 #include "engine/run/units.h"

@@ -9,6 +9,7 @@
 
 #include "engine/files/document.h"
 #include "engine/moments/figure_name.h"
+#include "kernels/plan.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 #include "validation/statistics/comparison.h"
@@ -83,5 +84,11 @@ FigureComparison less_than(Experiment& experiment, const FigureAt& low, const Fi
 /// "a equal to b", with its counterexample where it fails.
 FigureComparison equal_to(Experiment& experiment, const FigureAt& a, const FigureAt& b,
                           const Margin& margin);
+
+/// True where a figure of one plan and one of another are the same in every replicate, but for
+/// rounding: of the same training sets, kernel and queries, and of heads that weigh alike, or of
+/// ensembles that give such heads the same weight. Weights of a head depend on W_K W_K' and W_Q
+/// W_K' alone, so that frames of one subspace are one head.
+bool is_same_figure(const Plan& a, const FigureName& of_a, const Plan& b, const FigureName& of_b);
 
 }  // namespace headlab

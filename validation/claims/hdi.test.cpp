@@ -8,9 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
 #include "engine/run/run.h"
-#include "validation/claims/claim_scenarios.h"
+#include "engine/testing/refusal.h"
+#include "validation/claims/stated_claim.h"
 #include "validation/verdicts/validate.h"
 
 namespace headlab {
@@ -108,12 +108,10 @@ TEST(HdiClaim, PairsThatAreNoneAreRefused) {
         std::pair("[[13, 12]]", "the index qk of condition #13 is not above that of")}) {
     std::string wrong = text;
     wrong.replace(wrong.find(given), given.size(), pairs);
-    try {
-      validate_scenario(wrong, {.backend = "cpu", .threads = 1}, {});
-      ADD_FAILURE() << pairs << " was validated";
-    } catch (const InvalidInput& error) {
-      EXPECT_NE(std::string(error.what()).find(problem), std::string::npos) << error.what();
-    }
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, problem, refusal_line([&] {
+                          validate_scenario(wrong, {.backend = "cpu", .threads = 1}, {});
+                        }))
+        << pairs;
   }
 }
 

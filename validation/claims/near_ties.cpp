@@ -13,7 +13,7 @@
 #include <boost/math/tools/roots.hpp>
 
 #include "engine/files/document.h"
-#include "validation/claims/world.h"
+#include "engine/scenario/world.h"
 #include "validation/diversity/indices.h"
 #include "validation/theory/finite_n.h"
 #include "validation/theory/model/model.h"

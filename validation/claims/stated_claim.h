@@ -39,4 +39,12 @@ inline bool states_claims(const Scenario& scenario) {
 /// does not exist, a condition that is not in the sweep or not the only one, a missing margin.
 StatedClaims read_stated_claims(const Scenario& scenario);
 
+struct ClaimScenario {
+  const char* file;  ///< "scenarios/claims/angles_centre.toml"
+  const char* text;
+};
+
+/// All of them, by file name.
+const std::vector<ClaimScenario>& claim_scenarios();
+
 }  // namespace headlab

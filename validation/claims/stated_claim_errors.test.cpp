@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
+#include "engine/testing/refusal.h"
 #include "validation/claims/testing/stated_claim_world.h"
 #include "validation/verdicts/validate.h"
 
@@ -129,24 +130,14 @@ TEST(StatedClaimErrors, RejectsWhatIsUnclear) {
        "head_bias[0,0] has a closed form of 0, and a margin relative to 0 is 0 - give an "
        "absolute one"}};
   for (const Case& one : cases) {
-    try {
-      verdicts_on(compare(one.body));
-      ADD_FAILURE() << "accepted: " << one.body;
-    } catch (const InvalidInput& error) {
-      EXPECT_NE(std::string(error.what()).find(one.problem), std::string::npos) << error.what();
-      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
-    }
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, one.problem,
+                        refusal_line([&] { verdicts_on(compare(one.body)); }))
+        << one.body;
   }
 }
 
 std::string message_of(const std::string& text) {
-  try {
-    validate_scenario(text, {.threads = 2});
-  } catch (const InvalidInput& error) {
-    EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
-    return error.what();
-  }
-  return "accepted";
+  return refusal_line([&] { validate_scenario(text, {.threads = 2}); });
 }
 
 TEST(StatedClaimErrors, RejectsTablesThatAreNoClaims) {
@@ -220,12 +211,7 @@ TEST(StatedClaimErrors, RejectsScenariosThatCannotDecide) {
   const auto problem_of = [&](const std::string& from, const std::string& to) {
     std::string text = world + claim;
     text.replace(text.find(from), from.size(), to);
-    try {
-      validate_scenario(text);
-    } catch (const InvalidInput& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
+    return refusal_line([&] { validate_scenario(text); });
   };
   EXPECT_NE(problem_of("8192", "8000").find("8000 are too few for a verdict"), std::string::npos);
   EXPECT_NE(problem_of("\"heads.count\" = [2, 3, 4]\n",

@@ -8,8 +8,8 @@
 #include <Eigen/Core>
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
 #include "engine/files/projected_head.h"
+#include "engine/testing/refusal.h"
 
 namespace headlab {
 namespace {
@@ -198,16 +198,6 @@ TEST(Compression, KeepsHeadsThatAreAbsent) {
   EXPECT_EQ(small.layers[0].heads, (std::vector<int>{0, 2, 3}));
 }
 
-template <class Call>
-std::string line_of(const Call& call) {
-  try {
-    call();
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(Compression, SaysWhereNothingIsTheBest) {
   HeadFile file = random_heads();
   file.layers[0].w_k[1] = file.layers[0].subspaces[1];  // of one length in every direction
@@ -218,11 +208,11 @@ TEST(Compression, SaysWhereNothingIsTheBest) {
   EXPECT_FALSE(std::isnan(loss(all, 0, "kq_svd", 1).scores));
   EXPECT_FALSE(std::isnan(loss(all, 0, "k_svd", 0).scores));
   EXPECT_EQ(
-      line_of([&] { compressed_heads(file, "h.nc", LowRankMethod::k_svd, setting, 2); }),
+      refusal_line([&] { compressed_heads(file, "h.nc", LowRankMethod::k_svd, setting, 2); }),
       "h.nc: layer 1, head 1: k_svd has no best subspace: singular values 2 and 3 agree to 1e-9 - "
       "choose another --by or --rank");
   const auto refusal_of = [&](const HeadFile& of, const CompressionSetting& with) {
-    return line_of([&] { compression_of(of, "h.nc", with, 1); });
+    return refusal_line([&] { compression_of(of, "h.nc", with, 1); });
   };
   EXPECT_EQ(refusal_of(file, {.rank = 4}),
             "h.nc: has heads of dimension 4, and rank 4 is not below it");

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "validation/statistics/intervals.h"
-#include "validation/statistics/looks.h"
 
 namespace headlab {
 namespace {

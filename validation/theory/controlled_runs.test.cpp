@@ -7,13 +7,13 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
 #include "engine/run/control_check.h"
 #include "engine/run/control_pilot.h"
 #include "engine/run/run.h"
 #include "engine/run/simulate.h"
+#include "engine/scenario/world.h"
+#include "engine/testing/refusal.h"
 #include "kernels/testing/paths.h"
-#include "validation/claims/world.h"
 #include "validation/theory/controls/control_means.h"
 #include "validation/theory/theory.h"
 
@@ -266,25 +266,14 @@ TEST(ControlledRuns, AreLeftOutWhereTheRunIsWilderThanThePilot) {
 TEST(ControlledRuns, NeedASessionThatKnowsTheMeans) {
   Session unknowing = session();
   unknowing.control_means = {};
-  try {
-    run_one({}, unknowing);
-    FAIL();
-  } catch (const InvalidInput& error) {
-    EXPECT_NE(std::string(error.what())
-                  .find("run.controls: is \"exact\", which this command does not compute"),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                      "run.controls: is \"exact\", which this command does not compute",
+                      refusal_line([&] { run_one({}, unknowing); }));
 }
 
 TEST(ControlledRuns, SayWhatTheyAreNotFor) {
   const auto refusal = [](const std::vector<std::string>& sets) -> std::string {
-    try {
-      scenario_of(sets);
-    } catch (const InvalidInput& error) {
-      return error.what();
-    }
-    return "";
+    return refusal_line([&] { scenario_of(sets); });
   };
   const std::vector<std::pair<std::vector<std::string>, std::string>> all = {
       {{"run.estimator=\"plain\""}, "needs estimator \"conditional\""},

@@ -14,10 +14,7 @@
 #include "kernels/parallel_for.h"
 #include "validation/theory/exact/radial_finite_n.h"
 #include "validation/theory/exact/scalar_finite_n.h"
-#include "validation/theory/mechanisms/keep.h"
-#include "validation/theory/mechanisms/levels.h"
-#include "validation/theory/mechanisms/planar.h"
-#include "validation/theory/mechanisms/sequence.h"
+#include "validation/theory/mechanisms/finite_n_tokens.h"
 
 namespace headlab {
 namespace {

@@ -13,6 +13,7 @@
 
 #include "engine/files/error.h"
 #include "engine/run/run.h"
+#include "engine/testing/refusal.h"
 #include "kernels/testing/paths.h"
 #include "kernels/testing/played_machine.h"
 #include "validation/theory/exact/scalar_finite_n.h"
@@ -199,13 +200,8 @@ TEST(FiniteNCertificate, CatchesADroppedSecondTerm) {
 
 TEST(FiniteN, RefusesWithTheCertificateWhatItCannotResolve) {
   const TheoryModel model = noise_model(Plane(0.5, 2.5, 0.2), 0.01, 2);
-  try {
-    finite_n(model).at(0);
-    FAIL();
-  } catch (const InvalidInput& refused) {
-    EXPECT_NE(std::string(refused.what()).find("weights sum to one within"), std::string::npos)
-        << refused.what();
-  }
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "weights sum to one within",
+                      refusal_line([&] { finite_n(model).at(0); }));
 }
 
 /// A case where quadrature is hard, and its simulation.
@@ -274,13 +270,10 @@ TEST(FiniteN, AgreesWithSimulationInHardCases) {
 /// A narrow kernel's grids grow as 1/b^2: they are refused before they are laid.
 TEST(FiniteN, RefusesKernelsTooNarrowForTheirGrids) {
   const auto refusal = [](const std::string& kernel, const char* design) -> std::string {
-    try {
+    return refusal_line([&] {
       finite_n(model_of(scenario({.kernel = kernel, .design = design, .n = 2},
                                  {{{1.0}, {0.0}}, {{0.6}, {0.8}}}, {0.5, 0.3})));
-    } catch (const InvalidInput& error) {
-      return error.what();
-    }
-    return "accepted";
+    });
   };
   const std::string expected =
       "exact finite-n theory of head 1: an integral needs more than 495000 points, the kernel is "
@@ -316,14 +309,8 @@ TEST(FiniteN, RefusesTablesThatMemoryDoesNotHold) {
       model_of(scenario({.kernel = "law = \"gaussian\", bandwidth = 0.05", .n = 2},
                         {{{1.0}, {0.0}}, {{0.6}, {0.8}}}, {0.5, 0.3}));
   const test::PlayedMachine small{{"HEADLAB_MEMORY_LIMIT", "1000000"}};
-  std::string problem = "accepted";
-  try {
-    finite_n_head(model, 0, 0);
-  } catch (const InvalidInput& error) {
-    problem = error.what();
-  }
-  EXPECT_NE(problem.find("of memory for the tables of exact finite-n theory"), std::string::npos)
-      << problem;
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "of memory for the tables of exact finite-n theory",
+                      refusal_line([&] { finite_n_head(model, 0, 0); }));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 #include "engine/results/computed.h"
 #include "engine/scenario/scenario.h"
-#include "validation/theory/model/head_theory.h"
+#include "validation/theory/model/model.h"
 
 namespace headlab {
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -11,6 +12,8 @@
 #include <vector>
 
 #include "engine/files/error.h"
+#include "engine/files/json_fields.h"
+#include "engine/files/made_by.h"
 #include "engine/run/message_bytes.h"
 #include "engine/run/units.h"
 #include "kernels/backends.h"
@@ -206,6 +209,38 @@ Calibration calibrate(std::vector<CalibrationStudy> studies, const Session& sess
   }
   result.outcome = session.outcome(complete, watch);
   return result;
+}
+
+namespace {
+
+std::string of(const CalibrationCount& counted) {
+  return std::to_string(counted.count) + " of " + std::to_string(counted.trials);
+}
+
+std::string percentage(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f %%", 100 * share);
+  return text;
+}
+
+Interval interval(const CalibrationCount& counted) {
+  return clopper_pearson(counted.count, counted.trials, calibration_confidence);
+}
+
+}  // namespace
+
+std::string calibration_json(const Calibration& calibration, const Provenance& program) {
+  return json_text(MadeDocument{MadeBy{program, calibration.machine},
+                                [&](auto& visit) { calibration.fields(visit); }});
+}
+
+std::string calibration_sentence(const CalibrationRecord& record) {
+  return "in the hardest cases " + of(record.true_refuted) + " true claims were refuted (at most " +
+         percentage(interval(record.true_refuted).high) + "), " + of(record.false_supported) +
+         " claims false by just their margin supported (at most " +
+         percentage(interval(record.false_supported).high) + "), " + of(record.false_refuted) +
+         " planted false ones refuted (at least " + percentage(interval(record.false_refuted).low) +
+         ")";
 }
 
 }  // namespace headlab

@@ -14,8 +14,6 @@
 
 #include "engine/files/error.h"
 #include "kernels/testing/paths.h"
-#include "validation/verdicts/calibration_record.h"
-#include "validation/verdicts/calibration_studies.h"
 
 namespace headlab {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/verdicts/calibration_studies.h"
-
 #include <cmath>
 #include <functional>
 #include <memory>
@@ -15,7 +13,8 @@
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 #include "validation/diversity/indices.h"
-#include "validation/statistics/looks.h"
+#include "validation/statistics/comparison.h"
+#include "validation/verdicts/calibration.h"
 #include "validation/verdicts/calibration_worlds.h"
 #include "validation/verdicts/validate.h"
 

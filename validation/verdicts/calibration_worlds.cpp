@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/scenario/scenario.h"
-#include "validation/statistics/looks.h"
+#include "validation/statistics/comparison.h"
 
 namespace headlab {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/scenario/world.h"
 #include "validation/claims/experiment.h"
-#include "validation/claims/world.h"
 #include "validation/verdicts/calibration.h"
 
 namespace headlab {

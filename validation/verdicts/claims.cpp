@@ -8,7 +8,6 @@
 #include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/scenario.h"
-#include "validation/claims/claim_scenarios.h"
 #include "validation/claims/experiment.h"
 #include "validation/claims/stated_claim.h"
 #include "validation/verdicts/validate.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "validation/statistics/looks.h"
+#include "validation/statistics/comparison.h"
 #include "validation/verdicts/calibration_worlds.h"
 
 namespace headlab {

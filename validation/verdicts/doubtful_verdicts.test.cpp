@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
+#include "engine/testing/refusal.h"
 #include "validation/verdicts/validate.h"
 
 namespace headlab {
@@ -250,21 +251,12 @@ TEST(DoubtfulVerdicts, UnitAndControlsThatDoNotFitAreRejected) {
   Doubtful world{.n = "20",
                  .noise = R"({ law = "heteroscedastic", sd = 1, slope = 1, direction = [1] })"};
   const std::string claim = "of = { figure = \"head_variance_mean\" }\nat_most = 3\nmargin = 0.1";
-  try {
-    world.verdict(claim + "\nunit = \"s2/n\"", 1);
-    FAIL();
-  } catch (const InvalidInput& error) {
-    EXPECT_NE(std::string(error.what()).find("another variance at every point"), std::string::npos);
-  }
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "another variance at every point",
+                      refusal_line([&] { world.verdict(claim + "\nunit = \"s2/n\"", 1); }));
   world.noise = R"({ law = "normal", sd = 1.0 })";
   world.run += "\ncontrols = \"exact\"";
-  try {
-    world.verdict(claim, 1);
-    FAIL();
-  } catch (const InvalidInput& error) {
-    EXPECT_NE(std::string(error.what()).find("verdicts judge runs without controls"),
-              std::string::npos);
-  }
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "verdicts judge runs without controls",
+                      refusal_line([&] { world.verdict(claim, 1); }));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "validation/statistics/looks.h"
+#include "validation/statistics/comparison.h"
 #include "validation/verdicts/calibration_worlds.h"
 #include "validation/verdicts/validate.h"
 

@@ -10,14 +10,15 @@
 #include <variant>
 
 #include "engine/files/error.h"
+#include "engine/files/json_fields.h"
+#include "engine/files/made_by.h"
 #include "engine/files/words.h"
 #include "engine/run/units.h"
 #include "engine/scenario/stack/stack_setting.h"
 #include "kernels/backends.h"
 #include "kernels/parallel_for.h"
-#include "validation/claims/claim_scenarios.h"
 #include "validation/claims/stated_claim.h"
-#include "validation/statistics/looks.h"
+#include "validation/statistics/comparison.h"
 
 namespace headlab {
 namespace {
@@ -485,6 +486,11 @@ Validation validate_form(const ClaimForm& form, const std::string& text, const S
   Validator validator(session, options);
   validator.add({"scenario", text.c_str()}, &form);
   return validator.run();
+}
+
+std::string verdicts_json(const Validation& validation, const Provenance& program) {
+  return json_text(MadeDocument{MadeBy{program, validation.machine},
+                                [&](auto& visit) { validation.fields(visit); }});
 }
 
 }  // namespace headlab

@@ -8,10 +8,11 @@
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
-#include "validation/claims/claim_scenarios.h"
+#include "engine/scenario/world.h"
+#include "engine/testing/refusal.h"
 #include "validation/claims/experiment.h"
-#include "validation/claims/world.h"
-#include "validation/statistics/looks.h"
+#include "validation/claims/stated_claim.h"
+#include "validation/statistics/comparison.h"
 
 namespace headlab {
 namespace {
@@ -166,13 +167,8 @@ TEST(Validate, TooFewReplicatesAreRefused) {
 }
 
 TEST(Validate, AnUnknownClaimIsRefusedWithTheNearest) {
-  try {
-    validate({"identitty"}, {.threads = 1});
-    FAIL();
-  } catch (const InvalidInput& error) {
-    EXPECT_NE(std::string(error.what()).find("did you mean \"identity\""), std::string::npos)
-        << error.what();
-  }
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "did you mean \"identity\"",
+                      refusal_line([&] { validate({"identitty"}, {.threads = 1}); }));
 }
 
 /// Every number of a validation but the seconds.

@@ -11,9 +11,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/files/error.h"
 #include "engine/moments/layer_estimates.h"
 #include "engine/run/simulate.h"
+#include "engine/testing/refusal.h"
 #include "kernels/backends.h"
 #include "kernels/stack/layers.h"
 #include "kernels/stack/worker.h"
@@ -134,12 +134,7 @@ std::string depth_text(const std::string& from = "", const std::string& to = "")
 }
 
 std::string depth_refusal(const std::string& text) {
-  try {
-    parse_stack(text);
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "accepted";
+  return refusal_line([&] { parse_stack(text); });
 }
 
 TEST(stack_setting, has_the_documented_defaults) {

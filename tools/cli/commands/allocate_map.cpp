@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/allocations.h"
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/commands/commands.h"
-#include "tools/cli/growth_text.h"
 #include "tools/cli/kept_units.h"
 #include "validation/allocation/allocation_json.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/characters.h"
 #include "tools/cli/commands/command_line.h"
 #include "tools/cli/foreign_reader.h"
 #include "tools/cli/ranks_of_job.h"
-#include "tools/cli/standard_streams.h"
 #include "tools/cli/stop_signal.h"
 
 int main(int argc, char** argv) {

@@ -2,11 +2,10 @@
 #include <iterator>
 
 #include "tools/cli/commands/commands.h"
+#include "tools/report/page.h"
 #include "tools/report/read_sources.h"
-#include "tools/report/write_report.h"
 
 namespace headlab::tools {
-
 namespace {
 
 struct ReportArguments {

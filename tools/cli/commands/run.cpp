@@ -14,8 +14,8 @@
 #include "tools/cli/ranks_of_job.h"
 #include "tools/cli/results_folder.h"
 #include "tools/cli/table.h"
+#include "tools/report/page.h"
 #include "tools/report/read_sources.h"
-#include "tools/report/write_report.h"
 #include "validation/claims/stated_claim.h"
 #include "validation/verdicts/validate.h"
 

@@ -9,7 +9,6 @@
 #include "engine/run/run.h"
 #include "engine/run/setup.h"
 #include "engine/run/units.h"
-#include "engine/shards/choice.h"
 #include "engine/shards/cut.h"
 #include "engine/shards/merge.h"
 #include "engine/shards/shard_files.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/verdicts/validate.h"
 
-#include "tools/cli/calibration_table.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/kept_units.h"
 #include "tools/cli/verdict_table.h"
-#include "validation/claims/claim_scenarios.h"
-#include "validation/verdicts/calibration_studies.h"
+#include "validation/claims/stated_claim.h"
+#include "validation/verdicts/calibration.h"
 
 namespace headlab::tools {
 namespace {

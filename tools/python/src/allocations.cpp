@@ -18,7 +18,6 @@
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/figure_text.h"
-#include "tools/cli/growth_text.h"
 #include "tools/cli/output_folder.h"
 #include "tools/python/src/scenario_source.h"
 #include "tools/python/src/studies.h"

@@ -41,8 +41,8 @@
 #include "tools/python/src/job.h"
 #include "tools/python/src/scenario_source.h"
 #include "tools/python/src/values.h"
+#include "tools/report/page.h"
 #include "tools/report/read_sources.h"
-#include "tools/report/write_report.h"
 #include "validation/diversity/alike_heads.h"
 #include "validation/verdicts/validate.h"
 

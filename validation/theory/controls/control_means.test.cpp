@@ -8,12 +8,12 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
 #include "engine/run/control_pilot.h"
 #include "engine/scenario/scenario.h"
+#include "engine/scenario/world.h"
+#include "engine/testing/refusal.h"
 #include "kernels/backends.h"
 #include "kernels/testing/paths.h"
-#include "validation/claims/world.h"
 
 namespace headlab {
 namespace {
@@ -170,18 +170,15 @@ TEST(ControlMeans, AMeanThatIsOneInAHundredOffIsSeen) {
 }
 
 TEST(ControlMeans, SaysWhatHasNone) {
-  try {
-    const Condition condition = condition_of({"data.design={ law = \"sphere\", dim = 3 }"});
-    control_means(condition, make_plan(condition));
-    FAIL();
-  } catch (const InvalidInput& error) {
-    EXPECT_NE(std::string(error.what())
-                  .find("closed forms need a normal or mixture design; law "
-                        "\"sphere\" is neither - leave controls out, or use a "
-                        "design of law \"file\""),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                      "closed forms need a normal or mixture design; law "
+                      "\"sphere\" is neither - leave controls out, or use a "
+                      "design of law \"file\"",
+                      refusal_line([&] {
+                        const Condition condition =
+                            condition_of({"data.design={ law = \"sphere\", dim = 3 }"});
+                        control_means(condition, make_plan(condition));
+                      }));
 }
 
 }  // namespace

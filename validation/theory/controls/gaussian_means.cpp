@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "validation/theory/controls/tilted_means.h"
+#include "validation/theory/controls/point_means.h"
 
 namespace headlab {
 namespace {

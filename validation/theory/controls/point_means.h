@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <limits>
 #include <memory>
+#include <vector>
 
 #include "kernels/plan.h"
+#include "validation/theory/first_order/tilted_design.h"
 #include "validation/theory/model/model.h"
 
 namespace headlab {
@@ -79,5 +81,32 @@ std::unique_ptr<PointMeans> gaussian_means(const TheoryModel& model);
 
 /// The same for the softmax kernel, whose logarithms are normal: by quadrature over these.
 std::unique_ptr<PointMeans> softmax_means(const TheoryModel& model);
+
+/// Expectations without exponentials, by validation/theory/first_order/tilted_design.h.
+class TiltedMeans : public PointMeans {
+ public:
+  explicit TiltedMeans(const TheoryModel& model);
+
+  void set_query(std::size_t q) override { query_ = q; }
+  double log_kernel(std::size_t h) const override { return head(h).log_mass; }
+  double estimate(std::size_t h) const override { return head(h).regression.mean; }
+  double noise(std::size_t h, std::size_t l) const override;
+  double product(std::size_t h, std::size_t l) const override;
+
+ protected:
+  const TheoryModel& model() const { return model_; }
+  std::size_t query() const { return query_; }
+
+ private:
+  const TiltedMoments& head(std::size_t h) const { return heads_[h][query_]; }
+  const TiltedMoments& pair(std::size_t h, std::size_t l) const;
+  /// E[K_h K_l]/(D_h D_l).
+  double ratio(std::size_t h, std::size_t l) const;
+
+  const TheoryModel& model_;
+  std::size_t query_ = 0;
+  std::vector<std::vector<TiltedMoments>> heads_;  ///< [H][Q]
+  std::vector<std::vector<TiltedMoments>> pairs_;  ///< [H][H] of [Q], h <= l
+};
 
 }  // namespace headlab

@@ -10,7 +10,7 @@
 
 #include <Eigen/Core>
 
-#include "validation/theory/controls/tilted_means.h"
+#include "validation/theory/controls/point_means.h"
 
 namespace headlab {
 namespace {

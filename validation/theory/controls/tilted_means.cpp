@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/theory/controls/tilted_means.h"
-
 #include <algorithm>
 #include <cmath>
+
+#include "validation/theory/controls/point_means.h"
 
 namespace headlab {
 namespace {

@@ -13,7 +13,7 @@
 
 #include <vector>
 
-#include "validation/theory/depth/expected_energies.h"
+#include "validation/theory/depth/fixed_attention.h"
 
 namespace headlab {
 

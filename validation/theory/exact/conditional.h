@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/reference/training_set.h"
-#include "validation/theory/model/head_theory.h"
+#include "validation/theory/model/model.h"
 
 namespace headlab {
 

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/run/run.h"
+#include "engine/scenario/world.h"
 #include "kernels/testing/paths.h"
-#include "validation/claims/world.h"
 
 namespace headlab {
 namespace {

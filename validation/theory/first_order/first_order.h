@@ -5,7 +5,6 @@
 
 #include <vector>
 
-#include "validation/theory/model/head_theory.h"
 #include "validation/theory/model/model.h"
 
 namespace headlab {

@@ -8,7 +8,7 @@
 
 #include "validation/theory/first_order/first_order.h"
 #include "validation/theory/first_order/tilted_design.h"
-#include "validation/theory/mechanisms/levels.h"
+#include "validation/theory/mechanisms/finite_n_tokens.h"
 
 namespace headlab {
 namespace {

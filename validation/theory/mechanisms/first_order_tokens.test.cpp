@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
-#include "validation/claims/world.h"
+#include "engine/scenario/world.h"
 #include "validation/theory/first_order/first_order.h"
 #include "validation/theory/mechanisms/token_model.h"
 #include "validation/theory/theory.h"

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/theory/mechanisms/keep.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "validation/theory/exact/scalar_tables.h"
+#include "validation/theory/mechanisms/finite_n_tokens.h"
 
 namespace headlab {
 namespace {

@@ -12,9 +12,7 @@
 
 #include "engine/scenario/scenario.h"
 #include "kernels/testing/paths.h"
-#include "validation/theory/mechanisms/keep.h"
-#include "validation/theory/mechanisms/levels.h"
-#include "validation/theory/mechanisms/sequence.h"
+#include "validation/theory/mechanisms/finite_n_tokens.h"
 #include "validation/theory/mechanisms/token_model.h"
 #include "validation/theory/theory.h"
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/theory/mechanisms/levels.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "validation/theory/exact/scalar_tables.h"
+#include "validation/theory/mechanisms/finite_n_tokens.h"
 #include "validation/theory/mechanisms/level_measure.h"
 
 namespace headlab {

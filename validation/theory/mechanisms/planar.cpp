@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/theory/mechanisms/planar.h"
-
 #include <cmath>
 #include <numbers>
 #include <variant>
@@ -8,6 +6,7 @@
 
 #include "validation/theory/exact/pair_sums.h"
 #include "validation/theory/exact/scalar_tables.h"
+#include "validation/theory/mechanisms/finite_n_tokens.h"
 #include "validation/theory/mechanisms/level_measure.h"
 
 namespace headlab {

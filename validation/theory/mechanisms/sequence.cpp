@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/theory/mechanisms/sequence.h"
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "validation/theory/exact/scalar_tables.h"
+#include "validation/theory/mechanisms/finite_n_tokens.h"
 
 namespace headlab {
 namespace {

@@ -77,4 +77,13 @@ TheoryModel point_model(const Condition& condition, const Plan& plan,
 /// assumption a closed form needs and the scenario does not meet.
 TheoryModel theory_model(const Condition& condition);
 
+/// Biases and covariances of the heads over training sets at one query, each with how far it may
+/// be off: `remainder` is a size in the units of the figure, NaN where nothing is known of it.
+struct HeadTheory {
+  Eigen::VectorXd bias;                  ///< [H], E f_h - m(x)
+  Eigen::VectorXd bias_remainder;        ///< [H]
+  Eigen::MatrixXd covariance;            ///< [H][H], Cov(f_h, f_l)
+  Eigen::MatrixXd covariance_remainder;  ///< [H][H]
+};
+
 }  // namespace headlab

@@ -7,9 +7,9 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/subspaces.h"
+#include "engine/testing/refusal.h"
 
 namespace headlab {
 namespace {
@@ -42,12 +42,7 @@ Condition condition_of(const Laws& laws) {
 }
 
 std::string refusal(const Laws& laws) {
-  try {
-    theory_model(condition_of(laws));
-  } catch (const InvalidInput& error) {
-    return error.what();
-  }
-  return "";
+  return refusal_line([&] { theory_model(condition_of(laws)); });
 }
 
 TEST(TheoryModel, ReadsEveryClosedRegressionAsThePlanDoes) {
@@ -132,7 +127,7 @@ TEST(TheoryModel, ReadsNoise) {
 
 TEST(TheoryModel, NamesTheAssumptionThatFails) {
   const std::string way_out = " - simulate with headlab run, or use data.fixed_design = true";
-  EXPECT_EQ(refusal({}), "");
+  EXPECT_EQ(refusal({}), "accepted");
   EXPECT_EQ(refusal({.design = "{ law = \"sphere\", dim = 2 }"}),
             "model.toml:5:10: data.design: closed forms need a normal or mixture design; law "
             "\"sphere\" is neither" +

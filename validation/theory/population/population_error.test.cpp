@@ -13,6 +13,7 @@
 
 #include "engine/files/error.h"
 #include "engine/run/run.h"
+#include "engine/testing/refusal.h"
 #include "validation/theory/exact/scalar_finite_n.h"
 #include "validation/theory/model/panels.h"
 
@@ -309,12 +310,8 @@ TEST(TruthLaw, KeepsTheVarianceOfARoughTruth) {
 
 TEST(TruthLaw, RefusesOtherLaws) {
   const Case c = {"law = \"linear\", coefficients = [1, 1]", wide, 2, 1, 1, 10};
-  try {
-    truth_law(scenario(c, 1).conditions.at(0));
-    FAIL();
-  } catch (const InvalidInput& refused) {
-    EXPECT_NE(std::string(refused.what()).find("data.regression"), std::string::npos);
-  }
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "data.regression",
+                      refusal_line([&] { truth_law(scenario(c, 1).conditions.at(0)); }));
 }
 
 }  // namespace

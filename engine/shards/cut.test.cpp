@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/shards/choice.h"
+#include "engine/shards/cut.h"
 
 #include <map>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/run/moments_bytes.h"
+#include "engine/run/message_bytes.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/calibration_table.h"
+#include "tools/cli/verdict_table.h"
 
 #include <string>
 
