@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/control_groups.h"
 
-#include <filesystem>
 #include <fstream>
 #include <sched.h>
-#include <string>
-#include <thread>
 #include <unistd.h>
 
 #include <gtest/gtest.h>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/controls.h"
 
-#include <algorithm>
-
 namespace headlab {
 
 void set_controlled(const Controls& controls, const MomentLayout& layout, std::size_t query,

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/controls.h"
 
-#include <cmath>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,6 @@
 
 #include <sstream>
 #include <stdexcept>
-#include <string>
 
 #include <gtest/gtest.h>
 

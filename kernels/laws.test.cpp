@@ -2,11 +2,8 @@
 #include "kernels/laws.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
-#include <limits>
 #include <numbers>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>

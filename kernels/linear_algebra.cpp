@@ -2,7 +2,6 @@
 #include "kernels/linear_algebra.h"
 
 #include <cmath>
-#include <optional>
 
 #include <Eigen/Core>
 

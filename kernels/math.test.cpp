@@ -2,8 +2,6 @@
 #include "kernels/math.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdint>
 #include <limits>
 #include <vector>
 

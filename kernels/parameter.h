@@ -72,4 +72,10 @@ class ParameterError : public std::invalid_argument {
   std::string key_;
 };
 
+/// Base of laws without parameters.
+struct NoParameters {
+  template <class Visitor>
+  void parameters(Visitor&) {}
+};
+
 }  // namespace headlab

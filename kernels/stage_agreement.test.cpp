@@ -2,7 +2,6 @@
 // Stages of a mechanism on every backend against the reference, alone and in pairs.
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>

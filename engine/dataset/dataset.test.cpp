@@ -6,10 +6,12 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/dataset/sequence_states.h"
 #include "engine/scenario/world.h"
 #include "engine/testing/refusal.h"
 
 namespace headlab {
+
 namespace {
 
 const std::string plain_scenario =
@@ -122,4 +124,31 @@ TEST(Dataset, KnowsItsInputsByTheirSum) {
 }
 
 }  // namespace
+
+namespace {
+
+TEST(SequenceStates, GiveThePlaceNearestBeforeAPart) {
+  SequenceStates states;
+  EXPECT_EQ(states.take(3, 64).next, 0u);
+  states.put(3, {0, 32, {1}});
+  states.put(3, {0, 96, {2}});
+  states.put(3, {0, 64, {3}});
+  EXPECT_EQ(states.take(3, 95).last, std::vector<float>{3});
+  // It is another thread's until it is put back.
+  EXPECT_EQ(states.take(3, 95).last, std::vector<float>{1});
+  EXPECT_EQ(states.take(3, 95).next, 0u);
+  EXPECT_EQ(states.take(4, 96).next, 0u);
+  EXPECT_EQ(states.take(3, 96).last, std::vector<float>{2});
+}
+
+TEST(SequenceStates, ForgetEarlierReplicates) {
+  SequenceStates states;
+  states.put(3, {0, 32, {1}});
+  states.put(4, {0, 32, {2}});
+  EXPECT_EQ(states.take(3, 32).next, 0u);
+  EXPECT_EQ(states.take(4, 32).last, std::vector<float>{2});
+}
+
+}  // namespace
+
 }  // namespace headlab

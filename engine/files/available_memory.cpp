@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <fstream>
 #include <limits>
 #include <mutex>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "engine/files/error.h"
+#include "engine/files/words.h"
 #include "kernels/control_groups.h"
 #include "kernels/host.h"
 
@@ -123,9 +123,7 @@ std::string format_bytes(std::uint64_t bytes) {
     size /= 1024;
     ++unit;
   }
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %s", size, units[unit]);
-  return text;
+  return formatted("%.1f %s", size, units[unit]);
 }
 
 std::string available_text() {

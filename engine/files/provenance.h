@@ -22,6 +22,9 @@ struct Machine {
   std::string device;   ///< processor or GPU
   int threads = 1;
 
+  /// "cpu/AVX2", without SIMD "reference".
+  std::string text() const { return backend + (simd.empty() || simd == "none" ? "" : "/" + simd); }
+
   template <class Visitor>
   void fields(Visitor& visit) const {
     visit("backend", backend, "backend");

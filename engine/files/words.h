@@ -4,11 +4,20 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace headlab {
+
+/// At most 127 characters by the format of std::printf.
+template <class... Values>
+std::string formatted(const char* format, Values... values) {
+  char text[128];
+  std::snprintf(text, sizeof text, format, values...);
+  return text;
+}
 
 /// The candidate closest to `word` in edit distance, or empty where none is close.
 std::string closest(const std::string& word, const std::vector<std::string>& candidates);

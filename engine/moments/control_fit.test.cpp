@@ -6,7 +6,6 @@
 #include <limits>
 #include <numeric>
 #include <random>
-#include <vector>
 
 #include <gtest/gtest.h>
 

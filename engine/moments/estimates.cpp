@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <iterator>
-#include <limits>
 #include <utility>
 
 #include "engine/moments/figure_rounding.h"

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/moments/figure_name.h"
 
-#include <algorithm>
 #include <charconv>
 #include <sstream>
-#include <string_view>
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"

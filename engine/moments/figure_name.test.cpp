@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/moments/figure_name.h"
 
-#include <string>
-#include <vector>
-
 #include <gtest/gtest.h>
 
 #include "engine/testing/refusal.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/moments/jackknife.h"
 
-#include <algorithm>
 #include <numeric>
 
 namespace headlab {

@@ -6,9 +6,10 @@
 #include <memory>
 #include <random>
 #include <stdexcept>
-#include <vector>
 
 #include <gtest/gtest.h>
+
+#include "engine/testing/same_bits.h"
 
 namespace headlab {
 namespace {
@@ -145,15 +146,6 @@ MomentTree grow_range(std::uint64_t first, std::uint64_t end, std::uint64_t tota
   return tree;
 }
 
-void expect_same(const MomentTree& a, const MomentTree& b) {
-  ASSERT_EQ(sizes(a.nodes()), sizes(b.nodes()));
-  for (std::size_t i = 0; i < a.nodes().size(); ++i) {
-    EXPECT_EQ(a.nodes()[i].first, b.nodes()[i].first);
-    EXPECT_EQ(a.nodes()[i].moments.mean, b.nodes()[i].moments.mean);
-    EXPECT_EQ(a.nodes()[i].moments.comoment, b.nodes()[i].moments.comoment);
-  }
-}
-
 TEST(MomentTree, RangesJoinToTheBitsOfOneRun) {
   std::mt19937_64 random(1);
   for (const std::uint64_t total : {1, 7, 255, 256, 261, 1032, 2107, 5001}) {
@@ -166,7 +158,7 @@ TEST(MomentTree, RangesJoinToTheBitsOfOneRun) {
         const std::uint64_t cut = joined.end() / leaf + 1 + random() % leaves;
         joined.join(grow_range(joined.end(), std::min(cut * leaf, total), total));
       }
-      expect_same(joined.whole_run(), grow(total));
+      expect_same_nodes(joined.whole_run(), grow(total));
     }
   }
 }

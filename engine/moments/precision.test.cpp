@@ -2,10 +2,7 @@
 #include "engine/moments/precision.h"
 
 #include <cmath>
-#include <cstdint>
 #include <limits>
-#include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 

@@ -205,8 +205,7 @@ Checkpoint read_checkpoint(const std::string& path, const Scenario& scenario,
 
 void require_same_backend(const Checkpoint& begun, const Machine& machine) {
   auto name = [](const Machine& m) {
-    return m.backend + (m.simd == "none" ? "" : "/" + m.simd) +
-           (m.backend == "cuda" ? " on " + m.device : "");
+    return m.text() + (m.backend == "cuda" ? " on " + m.device : "");
   };
   const std::string there = name(begun.machine);
   const std::string here = name(machine);

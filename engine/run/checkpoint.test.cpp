@@ -19,6 +19,7 @@
 #include "engine/scenario/plan_fingerprint.h"
 #include "engine/scenario/world.h"
 #include "engine/testing/folder_test.h"
+#include "engine/testing/same_bits.h"
 #include "kernels/backends.h"
 #include "kernels/testing/paths.h"
 
@@ -45,25 +46,6 @@ Scenario scenario_of(const Sets& sets = {}) {
 Sets with(Sets sets, const Sets& more) {
   sets.insert(sets.end(), more.begin(), more.end());
   return sets;
-}
-
-void expect_same_bits(const RunResult& a, const RunResult& b) {
-  ASSERT_EQ(a.conditions.size(), b.conditions.size());
-  for (std::size_t c = 0; c < a.conditions.size(); ++c) {
-    const std::vector<Node>& left = a.conditions[c].tree.nodes();
-    const std::vector<Node>& right = b.conditions[c].tree.nodes();
-    ASSERT_EQ(left.size(), right.size()) << c;
-    for (std::size_t i = 0; i < left.size(); ++i) {
-      EXPECT_EQ(left[i].first, right[i].first);
-      EXPECT_EQ(left[i].moments.mean, right[i].moments.mean);
-      EXPECT_EQ(left[i].moments.comoment, right[i].moments.comoment);
-      EXPECT_EQ(left[i].moments.windows, right[i].moments.windows);
-    }
-    ASSERT_TRUE(a.conditions[c].tree.extremes());
-    EXPECT_EQ(a.conditions[c].tree.kept_extremes(), b.conditions[c].tree.kept_extremes());
-    EXPECT_EQ(a.conditions[c].estimates.mse.value, b.conditions[c].estimates.mse.value);
-    EXPECT_EQ(a.conditions[c].estimates.mse.mcse, b.conditions[c].estimates.mse.mcse);
-  }
 }
 
 /// An empty folder with the results of a run in it.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/condition_groups.h"
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>

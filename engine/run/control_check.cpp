@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdio>
 #include <numbers>
 
 #include "engine/files/words.h"
@@ -134,9 +133,8 @@ std::string refused_controls(const RunResult& result) {
   for (std::size_t i = 0; i < result.conditions.size(); ++i) {
     const ControlReport* controls = result.conditions[i].controls.get();
     if (controls == nullptr || !controls->refused) continue;
-    char z[32];
-    std::snprintf(z, sizeof z, "%.3g", controls->largest_z);
-    return numbered_condition(i) + ": controls refused: an adjustment of mean 0 is " + z +
+    return numbered_condition(i) + ": controls refused: an adjustment of mean 0 is " +
+           formatted("%.3g", controls->largest_z) +
            " standard errors from it, so a mean is wrong, or neither the pilot nor the run saw "
            "how far the statistic goes; the figures are those without controls";
   }

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <stdexcept>
-#include <utility>
 #include <variant>
 
 #include "engine/files/json_writer.h"

@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include <Eigen/Core>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/memory.h"
 
-#include <cstdint>
 #include <initializer_list>
 #include <limits>
 #include <optional>

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/message_bytes.h"
 
-#include <cstdint>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <utility>
-#include <vector>
 
 namespace headlab {
 namespace {

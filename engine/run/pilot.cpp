@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/pilot.h"
 
-#include <cmath>
 #include <limits>
 #include <string>
 #include <variant>
 
-#include <Eigen/Core>
-
 #include "engine/moments/estimates.h"
 #include "engine/run/simulate.h"
-#include "engine/scenario/condition.h"
 #include "kernels/decompositions.h"
 
 namespace headlab {

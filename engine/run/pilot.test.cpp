@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/pilot.h"
 
-#include <cmath>
 #include <limits>
 #include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 

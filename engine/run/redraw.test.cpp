@@ -20,6 +20,7 @@
 #include "engine/scenario/world.h"
 #include "engine/testing/folder_test.h"
 #include "engine/testing/refusal.h"
+#include "engine/testing/same_bits.h"
 #include "kernels/backends.h"
 
 namespace headlab {
@@ -47,16 +48,6 @@ Scenario redrawn_scenario(Settings sets, const std::string& sweep = "") {
               .text() +
           sweep,
       "redrawn.toml", sets);
-}
-
-void expect_same_nodes(const MomentTree& a, const MomentTree& b) {
-  ASSERT_EQ(a.nodes().size(), b.nodes().size());
-  for (std::size_t i = 0; i < a.nodes().size(); ++i) {
-    EXPECT_EQ(a.nodes()[i].first, b.nodes()[i].first);
-    EXPECT_EQ(a.nodes()[i].moments.count, b.nodes()[i].moments.count);
-    EXPECT_EQ(a.nodes()[i].moments.mean, b.nodes()[i].moments.mean);
-    EXPECT_EQ(a.nodes()[i].moments.windows, b.nodes()[i].moments.windows);
-  }
 }
 
 ConditionResult run_one(const Settings& sets, const Session& session = {.backend = "cpu"}) {

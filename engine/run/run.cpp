@@ -6,14 +6,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <ctime>
 #include <exception>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "engine/files/error.h"
 #include "engine/files/words.h"

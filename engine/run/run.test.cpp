@@ -5,18 +5,14 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <limits>
-#include <memory>
-#include <span>
 #include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
-#include "engine/run/simulate.h"
 #include "engine/scenario/world.h"
 #include "engine/testing/folder_test.h"
+#include "engine/testing/same_bits.h"
 #include "kernels/backends.h"
 #include "kernels/cuda/status.h"
 #include "kernels/testing/played_machine.h"
@@ -41,20 +37,6 @@ Scenario small_scenario(const std::vector<std::string>& sets = {}) {
 
 MomentTree tree_of(const std::vector<std::string>& sets, const Session& session) {
   return run(small_scenario(sets), session).conditions.at(0).tree;
-}
-
-void expect_same_bits(const MomentTree& one, const MomentTree& other) {
-  const std::vector<Node>& a = one.nodes();
-  const std::vector<Node>& b = other.nodes();
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    EXPECT_EQ(a[i].first, b[i].first);
-    EXPECT_EQ(a[i].moments.mean, b[i].moments.mean);
-    EXPECT_EQ(a[i].moments.comoment, b[i].moments.comoment);
-    EXPECT_EQ(a[i].moments.windows, b[i].moments.windows);
-  }
-  ASSERT_TRUE(one.kept_extremes());
-  EXPECT_EQ(one.kept_extremes(), other.kept_extremes());
 }
 
 /// The cpu backend with another opinion on how much work is worth dealing at once.

@@ -3,7 +3,6 @@
 
 #include <mutex>
 #include <stdexcept>
-#include <utility>
 
 #include "engine/files/error.h"
 #include "kernels/backends.h"

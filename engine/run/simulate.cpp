@@ -6,14 +6,12 @@
 #include <condition_variable>
 #include <exception>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "engine/files/error.h"
 #include "engine/moments/estimates.h"

@@ -17,6 +17,7 @@
 #include "engine/testing/folder_test.h"
 #include "engine/testing/hand_made_result.h"
 #include "engine/testing/refusal.h"
+#include "engine/testing/same_bits.h"
 
 namespace headlab {
 namespace {
@@ -32,21 +33,6 @@ RunOptions until(const std::string& text) {
   RunOptions options;
   options.until = parse_until(text);
   return options;
-}
-
-void expect_same_run(const RunResult& a, const RunResult& b) {
-  ASSERT_EQ(a.conditions.size(), b.conditions.size());
-  for (std::size_t c = 0; c < a.conditions.size(); ++c) {
-    const std::vector<Node>& left = a.conditions[c].tree.nodes();
-    const std::vector<Node>& right = b.conditions[c].tree.nodes();
-    ASSERT_EQ(left.size(), right.size()) << c;
-    for (std::size_t i = 0; i < left.size(); ++i) {
-      EXPECT_EQ(left[i].first, right[i].first);
-      EXPECT_EQ(left[i].moments.mean, right[i].moments.mean);
-      EXPECT_EQ(left[i].moments.comoment, right[i].moments.comoment);
-    }
-    EXPECT_EQ(a.conditions[c].estimates.mse.mcse, b.conditions[c].estimates.mse.mcse);
-  }
 }
 
 class UntilRun : public FolderTest {
@@ -78,8 +64,8 @@ TEST_F(UntilRun, HasTheBitsOfARunOfAsManyReplicates) {
       EXPECT_EQ(one.condition->replicates, replicates);
       EXPECT_LE(one.estimates.mse.mcse, 0.015 * one.estimates.mse.value);
     }
-    expect_same_run(result, run(until_scenario({"run.replicates=" + std::to_string(replicates)}),
-                                {.backend = backend}));
+    expect_same_bits(result, run(until_scenario({"run.replicates=" + std::to_string(replicates)}),
+                                 {.backend = backend}));
     // Each look follows from the one before.
     const std::vector<Look>& looks = result.precision->looks;
     EXPECT_EQ(looks[0].replicates, first_look);
@@ -120,7 +106,7 @@ TEST_F(UntilRun, ResumedAtAnyMomentEndsWithTheSameReplicates) {
     ++stops;
     keep(scenario, part);
     const RunResult resumed = resume(scenario, until("mse=1.5%"));
-    expect_same_run(resumed, whole);
+    expect_same_bits(resumed, whole);
     EXPECT_EQ(resumed.precision->looks, whole.precision->looks);
   }
   EXPECT_GE(stops, 2);
@@ -143,7 +129,7 @@ TEST_F(UntilRun, ResumedBetweenLooksEndsWithTheSameReplicates) {
     part.precision.emplace(std::move(early));
     keep(scenario, part);
     const RunResult resumed = resume(scenario, until("mse=1.5%"));
-    expect_same_run(resumed, whole);
+    expect_same_bits(resumed, whole);
     EXPECT_EQ(resumed.precision->looks, whole.precision->looks);
   }
 }
@@ -168,14 +154,14 @@ TEST_F(UntilRun, AFinishedRunIsLeftAsItIsAndMayGetANewTarget) {
   const RunResult first = run(scenario, {.backend = "cpu"}, until("mse=5%"));
   keep(scenario, first);
   const RunResult again = resume(scenario, until("mse=5%"));
-  expect_same_run(again, first);
+  expect_same_bits(again, first);
   EXPECT_EQ(again.precision->looks, first.precision->looks);
   // With another target the first look is at what is there.
   const RunResult tighter = resume(scenario, until("mse=1.5%"));
   EXPECT_TRUE(tighter.precision->met());
   EXPECT_EQ(tighter.precision->first, whole_nodes_from(first.conditions[0].tree.count()));
   EXPECT_GT(tighter.conditions[0].tree.count(), first.conditions[0].tree.count());
-  expect_same_run(
+  expect_same_bits(
       tighter,
       run(until_scenario({"run.replicates=" + std::to_string(tighter.conditions[0].tree.count())}),
           {.backend = "cpu"}));
@@ -189,10 +175,10 @@ TEST_F(UntilRun, MissesItsTargetAtTheMostReplicatesAndGoesOnWithMore) {
   EXPECT_FALSE(missed.precision->met());
   EXPECT_EQ(missed.conditions[0].tree.count(), 1501u);
   EXPECT_EQ(missed.precision->looks.back().replicates, 1501u);
-  expect_same_run(missed, run(few, {.backend = "cpu"}));
+  expect_same_bits(missed, run(few, {.backend = "cpu"}));
   keep(few, missed);
   const RunResult resumed = resume(until_scenario(), until("mse=1.5%"));
-  expect_same_run(resumed, whole);
+  expect_same_bits(resumed, whole);
   EXPECT_EQ(resumed.precision->looks, whole.precision->looks);
 
   const Scenario fewer = until_scenario({"run.replicates=1000"});

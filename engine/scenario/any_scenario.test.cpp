@@ -2,7 +2,6 @@
 // Damaged scenarios: rejected in one line, or read as what they say.
 #include "engine/scenario/testing/any_scenario.h"
 
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <random>

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/scenario/condition.h"
 
-#include <cstdint>
 #include <sstream>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "engine/files/error.h"
 #include "engine/scenario/stack/stack_setting.h"

@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <optional>
-#include <string>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "engine/files/document.h"
+#include "engine/files/words.h"
 #include "kernels/decompositions.h"
 
 namespace headlab {
@@ -138,9 +136,7 @@ std::optional<Direction> imprecise(const DesignSpread& spread, const MatrixXd& b
 }
 
 std::string brief(double number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", number);
-  return text;
+  return formatted("%.4g", number);
 }
 
 /// True where the bounds of the eigenvalues of an AR(1) covariance say so, whatever d is.

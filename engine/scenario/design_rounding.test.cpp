@@ -6,8 +6,6 @@
 #include <fstream>
 #include <random>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 

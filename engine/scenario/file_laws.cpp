@@ -6,18 +6,13 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
-#include <set>
 #include <span>
-#include <string>
-#include <tuple>
-#include <vector>
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/head_file.h"
 #include "engine/files/npy_file.h"
 #include "engine/files/sha256.h"
-#include "engine/scenario/design_rounding.h"
 #include "engine/scenario/law/subspaces/explicit.h"
 #include "kernels/decompositions.h"
 

@@ -2,14 +2,12 @@
 #include "engine/scenario/resolved_scenario.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <type_traits>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "engine/scenario/setup_laws.h"
 #include "engine/scenario/stack/stack_setting.h"

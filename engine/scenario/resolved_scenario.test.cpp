@@ -2,8 +2,6 @@
 #include "engine/scenario/resolved_scenario.h"
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <optional>
-#include <vector>
 
 #include "engine/scenario/law_reader.h"
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/scenario/sweep.h"
 
-#include <string>
-
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"

@@ -5,12 +5,10 @@
 #include <bit>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <random>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include <gtest/gtest.h>
 

@@ -2,14 +2,9 @@
 #include "kernels/cpu/worker.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <numeric>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "kernels/cpu/targets.h"

@@ -3,8 +3,6 @@
 
 #include <cmath>
 #include <fstream>
-#include <limits>
-#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>

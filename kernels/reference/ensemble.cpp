@@ -7,11 +7,9 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <span>
 #include <type_traits>
 #include <utility>
 #include <variant>
-#include <vector>
 
 namespace headlab {
 namespace {

@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <variant>
-#include <vector>
 
 #include "kernels/design_point.h"
 

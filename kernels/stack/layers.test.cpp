@@ -4,8 +4,6 @@
 #include "kernels/stack/layers.h"
 
 #include <cmath>
-#include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

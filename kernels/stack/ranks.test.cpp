@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/stack/ranks.h"
 
-#include <algorithm>
-
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

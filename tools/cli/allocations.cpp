@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <functional>
 #include <map>
-#include <utility>
 #include <variant>
 
 #include "engine/files/document.h"
@@ -51,8 +49,7 @@ std::string allocation_table(const AllocationStudy& study) {
   std::string text =
       sizes_text(study) + ", " + kernel + " kernel, rule " + rule_name(study.rule) + ", " +
       std::to_string(study.queries) + (study.queries == 1 ? " query, " : " queries, ") +
-      study.machine.backend + (study.machine.simd == "none" ? "" : "/" + study.machine.simd) +
-      "\n\n" + columns.text("  ") + "\n" +
+      study.machine.text() + "\n\n" + columns.text("  ") + "\n" +
       wrapped(advice_text(study) + "\n" + advice_limits(study) + "\n", output_width());
   if (study.tuning.settings > 0) {
     text += "bandwidths: " + std::to_string(study.tuning.settings) + " tried in a pilot of " +

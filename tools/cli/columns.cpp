@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "engine/files/words.h"
-#include "tools/cli/figure_text.h"
 
 namespace headlab::tools {
 namespace {

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "engine/files/words.h"
 #include "kernels/host.h"
 #include "tools/cli/characters.h"
 
@@ -19,41 +19,34 @@ constexpr const char* dash = "–";
 constexpr std::string_view plus_minus = "±";
 constexpr int max_decimals = 8;
 
-template <class... Values>
-std::string print(const char* format, Values... values) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
-
 /// Exponent of the leading digit once `number` is rounded to two digits.
 int exponent_of_two_digits(double number) {
-  const std::string text = print("%.1e", number);
+  const std::string text = formatted("%.1e", number);
   return std::stoi(text.substr(text.find('e') + 1));
 }
 
 std::string pair_text(double value, double error, int decimals) {
-  return print("%.*f", decimals, value) + " ± " + print("%.*f", decimals, error);
+  return formatted("%.*f", decimals, value) + " ± " + formatted("%.*f", decimals, error);
 }
 
 }  // namespace
 
 std::string short_number(double number, int digits) {
-  return std::isnan(number) ? dash : print("%.*g", digits, number);
+  return std::isnan(number) ? dash : formatted("%.*g", digits, number);
 }
 
 std::string fixed_number(double number, int decimals) {
-  return std::isnan(number) ? dash : print("%.*f", decimals, number);
+  return std::isnan(number) ? dash : formatted("%.*f", decimals, number);
 }
 
 std::string figure_text(const Estimate& figure) {
   const double value = figure.value, mcse = figure.mcse;
   if (std::isnan(value)) return dash;
   if (std::isnan(mcse)) return short_number(value) + " ± " + dash;
-  if (mcse == 0) return print("%.6g", value) + " ± 0";
+  if (mcse == 0) return formatted("%.6g", value) + " ± 0";
   // A standard error that is rounding alone says nothing about digits.
   if (mcse < 1e-9 * std::abs(value) || !std::isfinite(mcse) || !std::isfinite(value)) {
-    return print("%.10g", value) + " ± " + print("%.1e", mcse);
+    return formatted("%.10g", value) + " ± " + formatted("%.1e", mcse);
   }
   const int decimals = 1 - exponent_of_two_digits(mcse);
   const double largest = std::max(std::abs(value), mcse);
@@ -63,7 +56,7 @@ std::string figure_text(const Estimate& figure) {
   }
   const double scale = std::pow(10.0, -exponent);
   return "(" + pair_text(value * scale, mcse * scale, std::max(decimals + exponent, 0)) + ")e" +
-         print("%+03d", exponent);
+         formatted("%+03d", exponent);
 }
 
 std::string compact_figure_text(const Estimate& figure, int exponent) {
@@ -74,13 +67,13 @@ std::string compact_figure_text(const Estimate& figure, int exponent) {
   const double mcse = figure.mcse * scale * rest;
   if (std::isnan(value)) return dash;
   if (std::isnan(mcse)) return short_number(value) + "(" + dash + ")";
-  if (mcse == 0) return print("%.6g", value) + "(0)";
+  if (mcse == 0) return formatted("%.6g", value) + "(0)";
   if (mcse < 1e-9 * std::abs(value) || !std::isfinite(mcse) || !std::isfinite(value)) {
-    return print("%.10g", value) + "(" + print("%.1e", mcse) + ")";
+    return formatted("%.10g", value) + "(" + formatted("%.1e", mcse) + ")";
   }
   const int decimals = std::max(1 - exponent_of_two_digits(mcse), 0);
-  return print("%.*f", decimals, value) + "(" + print("%.0f", mcse * std::pow(10.0, decimals)) +
-         ")";
+  return formatted("%.*f", decimals, value) + "(" +
+         formatted("%.0f", mcse * std::pow(10.0, decimals)) + ")";
 }
 
 std::string scientific_figure_text(const Estimate& figure) {
@@ -97,10 +90,10 @@ std::string scientific_figure_text(const Estimate& figure) {
 std::string computed_text(const Remainder& figure) {
   const auto [value, remainder] = figure;
   if (std::isnan(value)) return dash;
-  const std::string text = print("%.6g", value);
+  const std::string text = formatted("%.6g", value);
   // Below the rounding of the value a remainder is none.
   const bool shown = std::abs(remainder) > 1e-13 * std::abs(value);
-  return shown ? text + " (<" + print("%.1e", std::abs(remainder)) + ")" : text;
+  return shown ? text + " (<" + formatted("%.1e", std::abs(remainder)) + ")" : text;
 }
 
 std::string z_text(double z) {
@@ -109,12 +102,13 @@ std::string z_text(double z) {
 
 std::string duration_text(double seconds) {
   if (std::isnan(seconds)) return dash;
-  if (seconds < 9.95) return print("%.1f s", std::max(seconds, 0.0));
+  if (seconds < 9.95) return formatted("%.1f s", std::max(seconds, 0.0));
   const double whole = std::round(std::min(seconds, 3.6e9));
-  if (whole < 60) return print("%.0f s", whole);
-  if (whole < 3600) return print("%.0f min %02.0f s", std::floor(whole / 60), std::fmod(whole, 60));
-  return print("%.0f h %02.0f min", std::floor(whole / 3600),
-               std::floor(std::fmod(whole, 3600) / 60));
+  if (whole < 60) return formatted("%.0f s", whole);
+  if (whole < 3600)
+    return formatted("%.0f min %02.0f s", std::floor(whole / 60), std::fmod(whole, 60));
+  return formatted("%.0f h %02.0f min", std::floor(whole / 3600),
+                   std::floor(std::fmod(whole, 3600) / 60));
 }
 
 std::size_t display_width(std::string_view text) {

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/layer_table.h"
 
-#include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <optional>
 #include <utility>
 #include <variant>
 
 #include "engine/files/words.h"
 #include "engine/scenario/stack/stack_setting.h"
 #include "kernels/stack/stack.h"
-#include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/result_notes.h"
 
@@ -102,9 +98,7 @@ std::string run_line(const RunResult& result) {
     }
     text += text == "1" ? " replicate, " : " replicates, ";
   }
-  const Machine& machine = result.machine;
-  const bool plain = machine.simd.empty() || machine.simd == "none";
-  return text + machine.backend + (plain ? "" : "/" + machine.simd) + "\n";
+  return text + result.machine.text() + "\n";
 }
 
 /// Adds estimates, as values alone where none has a standard error.
@@ -189,12 +183,7 @@ std::string errors_text(const RunResult& result, bool compact) {
     return one.estimates.replicates < min_replicates_for_mcse;
   });
   if (few) return "no standard errors below 8 replicates; – is undefined\n";
-  return std::string(
-             compact
-                 ? "in parentheses: one Monte Carlo standard error, in units of the last digit; a "
-                   "heading /1e-3 gives the unit\n"
-                 : "± is one Monte Carlo standard error\n") +
-         "– is undefined; headlab help figures explains the columns\n";
+  return mcse_line(compact) + "– is undefined; headlab help figures explains the columns\n";
 }
 
 Columns of_one(const ConditionResult& one) {
@@ -254,18 +243,6 @@ std::vector<const Plan*> plans_of(const std::vector<ComputedCondition>& theory) 
   std::vector<const Plan*> plans;
   for (const ComputedCondition& one : theory) plans.push_back(&one.result.plan);
   return plans;
-}
-
-std::string forms_text(const std::vector<ComputedCondition>& theory) {
-  std::vector<std::string> forms;
-  double seconds = 0;
-  for (const ComputedCondition& one : theory) {
-    if (std::ranges::count(forms, one.result.form) == 0) forms.push_back(one.result.form);
-    seconds += one.result.seconds;
-  }
-  std::string text = "theory: ";
-  for (std::size_t i = 0; i < forms.size(); ++i) text += (i == 0 ? "" : "; ") + forms[i];
-  return sentences(text + ", " + duration_text(seconds) + "\n");
 }
 
 /// Names and headings of what there are closed forms of: those of tables, else the others.
@@ -352,7 +329,8 @@ std::string layer_theory_table(const Scenario& scenario,
   }
   return title(scenario) + sentences(sizes_line(scenario, plans_of(theory))) + "\n" +
          columns.sweep_text(table_margin) + "\n" +
-         (one ? "" : "figures are of the last layer; --json has all layers\n") + forms_text(theory);
+         (one ? "" : "figures are of the last layer; --json has all layers\n") +
+         sentences(forms_line(theory));
 }
 
 std::string layer_comparison_table(const Scenario& scenario,
@@ -388,7 +366,7 @@ std::string layer_comparison_table(const Scenario& scenario,
     notes += "largest |z| of " + std::to_string(count) + (count == 1 ? " figure: " : " figures: ") +
              z_text(std::abs(largest->z)) + " (" + largest->name + ")\n";
   }
-  return columns.sweep_text(table_margin) + "\n" + forms_text(theory) + sentences(notes);
+  return columns.sweep_text(table_margin) + "\n" + sentences(forms_line(theory)) + sentences(notes);
 }
 
 }  // namespace headlab::tools

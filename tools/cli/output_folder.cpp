@@ -11,9 +11,7 @@
 #include <system_error>
 #include <thread>
 #include <unistd.h>
-#include <utility>
 
-#include "engine/files/atomic_file.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/temporary_path.h"

@@ -2,7 +2,6 @@
 #include "tools/cli/progress.h"
 
 #include <cmath>
-#include <iostream>
 #include <string_view>
 #include <unistd.h>
 

@@ -11,7 +11,6 @@
 #include <unistd.h>
 #include <vector>
 
-#include "kernels/host.h"
 #include "kernels/parallel_for.h"
 
 namespace headlab::tools {

@@ -2,8 +2,6 @@
 #include "tools/cli/ranks_of_job.h"
 
 #include <map>
-#include <optional>
-#include <string>
 
 #include <gtest/gtest.h>
 

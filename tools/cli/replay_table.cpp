@@ -2,7 +2,6 @@
 #include "tools/cli/replay_table.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <numeric>
 #include <vector>
 
@@ -16,18 +15,6 @@ namespace {
 
 constexpr std::size_t max_windows = 32;
 
-std::string estimate_number(double number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.9g", number);
-  return text;
-}
-
-std::string error_number(double number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1e", number);
-  return text;
-}
-
 /// Places in replay.heads of the windows to show, in their order.
 std::vector<std::size_t> windows_to_show(const Replay& replay) {
   std::vector<std::size_t> windows(replay.heads.size());
@@ -39,19 +26,12 @@ std::vector<std::size_t> windows_to_show(const Replay& replay) {
   return windows;
 }
 
-/// Columns of the table, a row at a time.
-struct Rows {
-  std::vector<std::string> query, head, reference, backend, difference, sample_size, error;
-
-  void add(std::size_t q, const std::string& of, double by_reference, double by_backend) {
-    query.push_back(std::to_string(q));
-    head.push_back(of);
-    reference.push_back(estimate_number(by_reference));
-    backend.push_back(estimate_number(by_backend));
-    difference.push_back(error_number(by_backend - by_reference));
-    sample_size.emplace_back();
-    error.emplace_back();
-  }
+/// A head at a query, or the ensemble there.
+struct Row {
+  std::size_t query;
+  std::string of;
+  double reference, backend;
+  const ReplayedHead* head;  ///< null for the ensemble
 };
 
 }  // namespace
@@ -68,26 +48,32 @@ std::string replay_table(const Scenario& scenario, std::size_t condition, const 
 
   const std::vector<std::size_t> windows = windows_to_show(replay);
   const bool all = windows.size() == replay.heads.size();
-  Rows rows;
+  std::vector<Row> rows;
   for (const std::size_t i : windows) {
     const ReplayedHead& one = replay.heads[i];
     const std::size_t q = i / heads;
-    rows.add(q, std::to_string(i % heads), one.reference, one.backend);
-    rows.sample_size.back() = short_number(one.sample_size);
-    rows.error.back() = error_number(one.normalisation_error);
+    rows.push_back({q, std::to_string(i % heads), one.reference, one.backend, &one});
     if (all && heads > 1 && i % heads == heads - 1) {
-      rows.add(q, "ensemble", replay.queries[q].reference, replay.queries[q].backend);
+      rows.push_back({q, "ensemble", replay.queries[q].reference, replay.queries[q].backend, {}});
     }
   }
+  const auto each = [&](auto cell) { return cells_of(rows, cell); };
+  using Of = const Row&;
   Columns columns;
-  columns.add_key("query", std::move(rows.query), true);
-  columns.add_key("head", std::move(rows.head));
-  columns.add("reference", std::move(rows.reference), true);
+  columns.add_key("query", each([](Of row) { return std::to_string(row.query); }), true);
+  columns.add_key("head", each([](Of row) { return row.of; }));
+  columns.add("reference", each([](Of row) { return formatted("%.9g", row.reference); }), true);
   columns.add(replay.machine.backend == "reference" ? "backend" : replay.machine.backend,
-              std::move(rows.backend), true);
-  columns.add("difference", std::move(rows.difference), true);
-  columns.add("effective sample size", std::move(rows.sample_size), true);
-  columns.add("normalisation error", std::move(rows.error), true);
+              each([](Of row) { return formatted("%.9g", row.backend); }), true);
+  columns.add("difference",
+              each([](Of row) { return formatted("%.1e", row.backend - row.reference); }), true);
+  columns.add("effective sample size",
+              each([](Of row) { return row.head ? short_number(row.head->sample_size) : ""; }),
+              true);
+  columns.add("normalisation error", each([](Of row) {
+                return row.head ? formatted("%.1e", row.head->normalisation_error) : "";
+              }),
+              true);
 
   std::string notes;
   if (!all) {
@@ -96,15 +82,15 @@ std::string replay_table(const Scenario& scenario, std::size_t condition, const 
              " windows with the least effective sample size; the file has all\n";
   }
   const std::size_t narrowest = replay.narrowest();
-  notes += "squared error " + estimate_number(replay.squared_error) + ", the mean over " +
+  notes += "squared error " + formatted("%.9g", replay.squared_error) + ", the mean over " +
            std::to_string(replay.queries.size()) +
            (replay.queries.size() == 1 ? " query" : " queries") +
            (plan.estimator == Estimator::conditional ? ", noise integrated" : "") + "\n";
-  notes += "least effective sample size " + estimate_number(replay.heads[narrowest].sample_size) +
+  notes += "least effective sample size " + formatted("%.9g", replay.heads[narrowest].sample_size) +
            ", of head " + std::to_string(narrowest % heads) + " at query " +
            std::to_string(narrowest / heads) +
            (replay.backend_sample_size
-                ? ", by the reference; " + estimate_number(*replay.backend_sample_size) + " by " +
+                ? ", by the reference; " + formatted("%.9g", *replay.backend_sample_size) + " by " +
                       replay.machine.backend
                 : "") +
            "\n";

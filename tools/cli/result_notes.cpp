@@ -5,11 +5,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "engine/files/document.h"
 #include "engine/files/words.h"
@@ -411,12 +409,33 @@ std::string difference_text(const RunResult& result) {
   return text + (unequal ? "; none for conditions without equally many replicates" : "") + "\n";
 }
 
+std::string mcse_line(bool compact) {
+  return compact ? "in parentheses: one Monte Carlo standard error, in units of the last digit; a "
+                   "heading /1e-3 gives the unit\n"
+                 : "± is one Monte Carlo standard error\n";
+}
+
+std::string forms_line(const std::vector<ComputedCondition>& theory) {
+  std::vector<std::string> forms;
+  double normalisation_error = std::numeric_limits<double>::quiet_NaN();
+  double seconds = 0;
+  for (const ComputedCondition& computed : theory) {
+    const TheoryResult& closed = computed.result;
+    if (std::ranges::count(forms, closed.form) == 0) forms.push_back(closed.form);
+    normalisation_error = std::fmax(normalisation_error, std::abs(closed.normalisation_error));
+    seconds += closed.seconds;
+  }
+  std::string text = "theory: ";
+  for (std::size_t i = 0; i < forms.size(); ++i) text += (i == 0 ? "" : "; ") + forms[i];
+  if (!std::isnan(normalisation_error)) {
+    text += ", weights sum to one within " + short_number(normalisation_error);
+  }
+  return text + ", " + duration_text(seconds) + "\n";
+}
+
 std::string result_notes(const RunResult& result, bool compact) {
   return windows_text(result) + doubts_text(result) + bias_text(result) + precision_text(result) +
-         controls_text(result) + difference_text(result) + speed_text(result) +
-         (compact ? "in parentheses: one Monte Carlo standard error, in units of the last digit; a "
-                    "heading /1e-3 gives the unit\n"
-                  : "± is one Monte Carlo standard error\n") +
+         controls_text(result) + difference_text(result) + speed_text(result) + mcse_line(compact) +
          indices_text(result) + draws_text(result);
 }
 

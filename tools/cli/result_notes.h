@@ -3,7 +3,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "engine/results/computed.h"
 #include "engine/results/result.h"
 #include "engine/scenario/scenario.h"
 
@@ -21,5 +23,11 @@ std::string difference_text(const RunResult& result);
 /// "sequence ar1, correlation 0.9; merge 4; window swept": what is in force in some condition, in
 /// the order in which it applies. Empty for plain heads on independent points.
 std::string mechanism_text(const Scenario& scenario);
+
+/// What stands for a standard error in a table.
+std::string mcse_line(bool compact);
+
+/// Which forms were used, and how far weights are from summing to one in a quadrature.
+std::string forms_line(const std::vector<ComputedCondition>& theory);
 
 }  // namespace headlab::tools

@@ -6,7 +6,6 @@
 #include <functional>
 #include <initializer_list>
 #include <iterator>
-#include <limits>
 #include <variant>
 
 #include "engine/results/condition_record.h"
@@ -121,14 +120,10 @@ std::string header(const Scenario& scenario, const RunResult& result) {
     const std::string text = replicates_text(c);
     return text + (text == "1" ? " replicate" : " replicates");
   };
-  const std::string computation = common(
-      result.conditions, {[](C c) { return std::string(name_of(c.plan.estimator)) + " estimator"; },
-                          queries_text<ConditionResult>, replicates,
-                          [&](C) {
-                            const Machine& m = result.machine;
-                            const bool plain = m.simd.empty() || m.simd == "none";
-                            return m.backend + (plain ? "" : "/" + m.simd);
-                          }});
+  const std::string computation =
+      common(result.conditions,
+             {[](C c) { return std::string(name_of(c.plan.estimator)) + " estimator"; },
+              queries_text<ConditionResult>, replicates, [&](C) { return result.machine.text(); }});
   return heads_line(scenario, result.conditions) + computation + "\n";
 }
 
@@ -311,30 +306,13 @@ Columns sweep_table(const Scenario& scenario, const std::vector<ComputedConditio
   return columns;
 }
 
-/// Which forms were used, and how far weights are from summing to one in a quadrature. \param table
-/// of figures, whose remainders are explained where it has any
+/// Which forms were used. \param table of figures, whose remainders are explained where it has any
 std::string forms_text(const std::vector<ComputedCondition>& theory, const std::string& table) {
-  std::vector<std::string> forms;
-  double normalisation_error = std::numeric_limits<double>::quiet_NaN();
-  double seconds = 0;
-  for (const ComputedCondition& computed : theory) {
-    const TheoryResult& closed = computed.result;
-    if (std::ranges::count(forms, closed.form) == 0) forms.push_back(closed.form);
-    normalisation_error = std::fmax(normalisation_error, std::abs(closed.normalisation_error));
-    seconds += closed.seconds;
-  }
-  std::string text = "theory: ";
-  for (std::size_t i = 0; i < forms.size(); ++i) text += (i == 0 ? "" : "; ") + forms[i];
-  if (!std::isnan(normalisation_error)) {
-    text += ", weights sum to one within " + short_number(normalisation_error);
-  }
-  text += ", " + duration_text(seconds) + "\n";
-  if (table.find(" (<") != std::string::npos) {
-    text +=
-        "(in parentheses: how far first order may be off by its next orders, the change on "
-        "refinement of exact forms)\n";
-  }
-  return sentences(text);
+  return sentences(forms_line(theory) +
+                   (table.find(" (<") == std::string::npos
+                        ? ""
+                        : "(in parentheses: how far first order may be off by its next orders, the "
+                          "change on refinement of exact forms)\n"));
 }
 
 /// Simulation and theory of one condition side by side.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
-#include <string>
 
 #include <gtest/gtest.h>
 

@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <vector>
 
 #include "engine/files/document.h"
+#include "engine/files/words.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
-#include "validation/verdicts/calibration.h"
 
 namespace headlab::tools {
 namespace {
@@ -202,9 +201,7 @@ namespace {
 
 /// "0.85 %"
 std::string percent_text(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f %%", 100 * share);
-  return text;
+  return formatted("%.2f %%", 100 * share);
 }
 
 std::string count_cell(const CalibrationRate& rate) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/verdict_table.h"
 
-#include <string>
-
 #include <gtest/gtest.h>
 
 namespace headlab::tools {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
+#include "engine/files/words.h"
 #include "tools/report/markup.h"
 
 namespace headlab::tools {
@@ -13,9 +13,7 @@ namespace {
 constexpr std::size_t longest_label = 26;
 
 std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f", std::isfinite(value) ? value : 0.0);
-  std::string out = text;
+  std::string out = formatted("%.1f", std::isfinite(value) ? value : 0.0);
   if (out.ends_with(".0")) out.resize(out.size() - 2);
   return out == "-0" ? "0" : out;
 }

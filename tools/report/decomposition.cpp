@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/files/words.h"
 #include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 #include "tools/report/sweep.h"
@@ -55,9 +56,7 @@ void hatch(Canvas& canvas, std::size_t term, const Box& box) {
   if (term == 1) return;
   std::string data;
   const auto add = [&](Point from, Point to) {
-    char text[80];
-    std::snprintf(text, sizeof text, "M%.1f %.1fL%.1f %.1f", from.x, from.y, to.x, to.y);
-    data += text;
+    data += formatted("M%.1f %.1fL%.1f %.1f", from.x, from.y, to.x, to.y);
   };
   constexpr double gap = 7;
   for (double x = std::ceil(box.left / gap) * gap; x < box.right; x += gap) {

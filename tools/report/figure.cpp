@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <string_view>
 #include <utility>
 
+#include "engine/files/words.h"
 #include "engine/moments/error_terms.h"
 #include "tools/cli/figure_text.h"
 
@@ -135,10 +135,7 @@ std::string estimate_text(const Estimate& estimate) {
 
 std::string percent_text(double share) {
   if (std::isnan(share)) return "–";
-  char text[40];
-  std::snprintf(text, sizeof text, "%.2g %%", 100 * share);
-  if (std::abs(share) >= 0.995) std::snprintf(text, sizeof text, "%.0f %%", 100 * share);
-  return text;
+  return formatted(std::abs(share) >= 0.995 ? "%.0f %%" : "%.2g %%", 100 * share);
 }
 
 std::string sentences(const std::vector<std::string>& all) {

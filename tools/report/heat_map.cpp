@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 
+#include "engine/files/words.h"
 #include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 
@@ -48,10 +48,8 @@ std::string classes_of(int shade) {
 }
 
 std::string opacity_of(int shade) {
-  char text[40];
-  std::snprintf(text, sizeof text, "stroke-opacity=\"%.2g\"",
-                0.06 + 0.94 * (std::abs(shade) - 0.5) / (shades - 0.5));
-  return text;
+  return formatted("stroke-opacity=\"%.2g\"",
+                   0.06 + 0.94 * (std::abs(shade) - 0.5) / (shades - 0.5));
 }
 
 /// Path data of the cells of every shade, as strokes along the rows.
@@ -85,11 +83,9 @@ void draw_head_numbers(Canvas& canvas, const Box& box, std::size_t heads, std::s
 }
 
 void draw_matrix(Canvas& canvas, const Box& box, const HeadMatrix& matrix, const Shading& shading) {
-  char transform[100];
   const double cell = box.width() / static_cast<double>(matrix.heads);
-  std::snprintf(transform, sizeof transform, "transform=\"translate(%.1f %.2f) scale(%.4f)\"",
-                box.left, box.top + cell / 2, cell);
-  canvas.open_group(transform);
+  canvas.open_group(formatted("transform=\"translate(%.1f %.2f) scale(%.4f)\"", box.left,
+                              box.top + cell / 2, cell));
   const auto paths = paths_of(matrix, shading);
   for (int shade = -shades; shade <= shades; ++shade) {
     const std::string& path = paths[static_cast<std::size_t>(shade + shades)];
@@ -104,8 +100,7 @@ void draw_matrix(Canvas& canvas, const Box& box, const HeadMatrix& matrix, const
   std::vector<std::string> labels;
   double widest = 0;
   for (const double value : matrix.values) {
-    char text[32];
-    std::snprintf(text, sizeof text, cell < 50 ? "%.1g" : "%.2g", value);
+    const std::string text = formatted(cell < 50 ? "%.1g" : "%.2g", value);
     labels.push_back(std::isfinite(value) ? with_minus_sign(text) : "–");
     widest = std::max(widest, text_width(labels.back()));
   }
@@ -127,9 +122,8 @@ void draw_key(Canvas& canvas, double top, const Shading& shading, bool beyond) {
   x += 58;
   for (int shade = shading.diverging() ? -shades : 1; shade <= shades; ++shade) {
     if (shade == 0) continue;
-    char data[80];
-    std::snprintf(data, sizeof data, "M%.1f %.1fh%.1f", x, top + 8, width);
-    canvas.path(data, classes_of(shade) + " key", opacity_of(shade));
+    canvas.path(formatted("M%.1f %.1fh%.1f", x, top + 8, width), classes_of(shade) + " key",
+                opacity_of(shade));
     x += width;
   }
   const double left = 78;
@@ -142,9 +136,7 @@ void draw_key(Canvas& canvas, double top, const Shading& shading, bool beyond) {
   }
   canvas.text({x, top + 29}, short_number(shading.edge(shades)), "end");
   if (!beyond) return;
-  char data[80];
-  std::snprintf(data, sizeof data, "M%.1f %.1fh%.1f", x + 24, top + 8, width);
-  canvas.path(data, "cell beyond key");
+  canvas.path(formatted("M%.1f %.1fh%.1f", x + 24, top + 8, width), "cell beyond key");
   canvas.text({x + 24 + width + 8, top + 12}, "larger (the diagonal)");
 }
 

@@ -5,10 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
-#include <tuple>
 #include <utility>
-#include <vector>
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 
 #include "engine/files/atomic_file.h"
 #include "engine/files/document.h"
@@ -16,7 +15,6 @@
 #include "tools/report/figure.h"
 #include "tools/report/markup.h"
 #include "tools/report/sections.h"
-#include "tools/report/verdict_words.h"
 
 namespace headlab::tools {
 namespace {

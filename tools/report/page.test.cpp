@@ -2,8 +2,6 @@
 #include "tools/report/page.h"
 
 #include <regex>
-#include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 

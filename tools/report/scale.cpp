@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdio>
+
+#include "engine/files/words.h"
 
 namespace headlab::tools {
 namespace {
@@ -159,10 +160,8 @@ ScaleKind kind_for_levels(std::span<const double> levels) {
 }
 
 std::string axis_number(double value) {
-  char text[40];
   // Six digits hide the rounding of multiples of a step.
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return with_minus_sign(text);
+  return with_minus_sign(formatted("%.6g", value));
 }
 
 std::string with_minus_sign(const std::string& printed) {

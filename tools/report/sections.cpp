@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <string>
 #include <utility>
 
 #include "engine/files/json_writer.h"
@@ -12,11 +11,9 @@
 #include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 #include "tools/report/law_formulas.h"
-#include "tools/report/markup.h"
 #include "tools/report/mathml.h"
 #include "tools/report/scale.h"
 #include "tools/report/sweep.h"
-#include "tools/report/verdict_words.h"
 
 namespace headlab::tools {
 namespace {

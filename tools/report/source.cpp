@@ -2,12 +2,10 @@
 #include "tools/report/source.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "engine/files/json_reader.h"
 #include "engine/files/words.h"
 
 namespace headlab::tools {

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "tools/report/figure.h"
-#include "tools/report/verdict_words.h"
+#include "tools/report/sections.h"
 
 namespace headlab::tools {
 namespace {

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/report/verdict_words.h"
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -9,6 +7,7 @@
 #include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 #include "tools/report/markup.h"
+#include "tools/report/sections.h"
 
 namespace headlab::tools {
 namespace {

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <numeric>
 #include <utility>
-#include <variant>
 
 #include "engine/files/document.h"
 

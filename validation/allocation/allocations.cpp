@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <type_traits>
 #include <variant>
-#include <vector>
 
 #include "engine/files/error.h"
 #include "engine/scenario/condition.h"

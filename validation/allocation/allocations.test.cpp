@@ -2,7 +2,6 @@
 #include "validation/allocation/allocations.h"
 
 #include <cmath>
-#include <limits>
 #include <variant>
 
 #include <gtest/gtest.h>

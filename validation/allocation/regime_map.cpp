@@ -2,14 +2,12 @@
 #include "validation/allocation/regime_map.h"
 
 #include <algorithm>
-#include <cmath>
 #include <exception>
 #include <limits>
 #include <utility>
 #include <variant>
 
 #include "engine/files/error.h"
-#include "engine/files/netcdf_file.h"
 #include "engine/results/netcdf_fields.h"
 #include "engine/results/results_scenario.h"
 #include "engine/run/units.h"

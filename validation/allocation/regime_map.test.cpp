@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/allocation/regime_map.h"
 
-#include <cmath>
-#include <filesystem>
 #include <gmock/gmock.h>
 
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
-#include "engine/files/netcdf_file.h"
 #include "engine/scenario/world.h"
 #include "engine/testing/folder_test.h"
 

@@ -2,7 +2,6 @@
 #include "validation/allocation/selection.h"
 
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <random>
 

@@ -3,10 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <functional>
 #include <limits>
-#include <string>
 #include <utility>
 #include <variant>
 

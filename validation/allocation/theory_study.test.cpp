@@ -2,10 +2,7 @@
 #include "validation/allocation/theory_study.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numbers>
-#include <string>
-#include <vector>
 
 #include <boost/math/quadrature/gauss_kronrod.hpp>
 #include <gtest/gtest.h>

@@ -3,14 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <initializer_list>
-#include <limits>
-#include <optional>
-#include <span>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 namespace headlab {
 namespace {

@@ -5,7 +5,6 @@
 //   E log rho = -(k/t^2) HDI_chordal, which is -HDI_chordal at t = sqrt(d_k):
 // at the temperature of Transformers the chordal index is the mean log correlation, and orthogonal
 // heads keep a geometric-mean correlation of 1/e.
-#include <cmath>
 
 #include "engine/scenario/subspaces.h"
 #include "validation/claims/claim.h"

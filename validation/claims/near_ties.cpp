@@ -7,7 +7,6 @@
 #include <numbers>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include <boost/math/interpolators/barycentric_rational.hpp>
 #include <boost/math/tools/roots.hpp>

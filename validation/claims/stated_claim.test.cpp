@@ -3,26 +3,25 @@
 
 #include <array>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <set>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
 #include "engine/moments/figure_name.h"
 #include "engine/run/run.h"
-#include "engine/scenario/scenario.h"
 #include "engine/testing/refusal.h"
+#include "validation/claims/figure_comparison.h"
 #include "validation/claims/testing/stated_claim_world.h"
 #include "validation/theory/theory.h"
 #include "validation/verdicts/validate.h"
 
 namespace headlab {
+
 namespace {
 
 using namespace stated;
@@ -388,4 +387,33 @@ TEST(StatedClaims, HeadsMayBeDrawnAgain) {
 }
 
 }  // namespace
+
+namespace {
+
+constexpr double eps = std::numeric_limits<double>::epsilon();
+
+TEST(FigureComparison, DifferenceByRoundingIsNone) {
+  const Jackknifed a(1, {1, 2, 3});
+  const Jackknifed same =
+      difference_above_rounding(Jackknifed(1 + 8 * eps, {1, 2 - 8 * eps, 3}), a);
+  EXPECT_EQ(same.value, 0);
+  EXPECT_EQ(same.leave_one_out, std::vector<double>(3, 0.0));
+  EXPECT_EQ(difference_above_rounding(Jackknifed(-1e-300), Jackknifed(-1e-300)).value, 0);
+  EXPECT_EQ(difference_above_rounding(Jackknifed(0), Jackknifed(0)).value, 0);
+}
+
+TEST(FigureComparison, DifferenceBeyondRoundingStays) {
+  const Jackknifed a(1, {1, 2, 3});
+  const Jackknifed other =
+      difference_above_rounding(Jackknifed(1 + 128 * eps, {1, 2, 3 + 1024 * eps}), a);
+  EXPECT_EQ(other.value, 128 * eps);
+  EXPECT_EQ(other.leave_one_out, (std::vector<double>{0, 0, 1024 * eps}));
+  // Small figures are no rounding of each other.
+  EXPECT_EQ(difference_above_rounding(Jackknifed(1e-20), Jackknifed(-1e-20)).value, 2e-20);
+  EXPECT_EQ(difference_above_rounding(Jackknifed(1e-20), Jackknifed(0)).value, 1e-20);
+  EXPECT_TRUE(std::isnan(difference_above_rounding(Jackknifed(std::nan("")), a).value));
+}
+
+}  // namespace
+
 }  // namespace headlab

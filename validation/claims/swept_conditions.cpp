@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <optional>
 #include <variant>
 
 #include "engine/files/words.h"

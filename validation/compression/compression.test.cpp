@@ -3,9 +3,7 @@
 
 #include <cmath>
 #include <random>
-#include <string>
 
-#include <Eigen/Core>
 #include <gtest/gtest.h>
 
 #include "engine/files/projected_head.h"

@@ -3,9 +3,6 @@
 
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

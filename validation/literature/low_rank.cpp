@@ -4,7 +4,6 @@
 // With keys X and queries x of one covariance S, M = W_Q W_K^T before and M' after a compression,
 // the squared score error is E (x^T (M - M') X)^2 = |S^1/2 (M - M') S^1/2|_F^2. By Eckart and Young
 // (1936) no M' of rank R is closer than the singular values of S^1/2 M S^1/2 beyond the R-th.
-#include <cmath>
 #include <utility>
 
 #include <Eigen/Core>

@@ -3,7 +3,6 @@
 // query.
 #include <cmath>
 #include <cstdint>
-#include <string>
 #include <utility>
 
 #include "kernels/stack/worker.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/literature/stack_examples.h"
 
-#include <cstdint>
-
 #include "kernels/stack/maps.h"
 
 namespace headlab {

@@ -3,7 +3,6 @@
 // is given, the same in all layers: a walk, or the diffusion of a graph.
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 #include <random>
 #include <string>

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/statistics/comparison.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdio>
 #include <numeric>
 #include <utility>
 
+#include "engine/files/words.h"
 #include "engine/moments/estimates.h"
 #include "validation/statistics/intervals.h"
 
@@ -145,10 +142,7 @@ Comparison with_long_tails(Comparison comparison) {
 std::string open_reason(const Comparison& c, std::uint64_t replicates) {
   if (!c.open.empty()) return c.open;
   if (c.rounding > 0 && known(c) && std::abs(slack(c)) <= c.rounding) {
-    std::array<char, 96> text;
-    std::snprintf(text.data(), text.size(), "rounding may be %.1e, more than the margin leaves",
-                  c.rounding);
-    return text.data();
+    return formatted("rounding may be %.1e, more than the margin leaves", c.rounding);
   }
   if (!(c.unseen > 0)) return "";
   return "carried by " + carriers_of(c.carriers, replicates);

@@ -2,8 +2,6 @@
 #include "validation/statistics/comparison.h"
 
 #include <cmath>
-#include <limits>
-#include <vector>
 
 #include <gtest/gtest.h>
 

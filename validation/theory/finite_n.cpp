@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <utility>
 #include <variant>
 
 #include "engine/files/error.h"

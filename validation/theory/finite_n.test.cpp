@@ -4,8 +4,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <string>
-#include <vector>
 
 #include <Eigen/Dense>
 #include <gtest/gtest.h>

@@ -5,12 +5,12 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
-#include <cstdio>
 #include <optional>
 #include <utility>
 #include <variant>
 
 #include "engine/files/error.h"
+#include "engine/files/words.h"
 #include "engine/run/pilot.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
@@ -32,12 +32,6 @@ using Eigen::VectorXd;
 /// small the covariance.
 constexpr double rounding = 1e-9;
 
-std::string percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2g %%", 100 * share);
-  return text;
-}
-
 /// Figures whose remainder is too large, of which the worst is named.
 class LargeRemainders {
  public:
@@ -57,7 +51,8 @@ class LargeRemainders {
     if (relative <= largest_) return;
     largest_ = relative;
     worst_ = "the remainder of " + figure + " is " +
-             (size > 0 ? percent(relative) + " of " + of_scale : "not 0 where " + figure + " is");
+             (size > 0 ? formatted("%.2g %%", 100 * relative) + " of " + of_scale
+                       : "not 0 where " + figure + " is");
   }
 
   void require_none() const {

@@ -2,8 +2,6 @@
 #include "validation/theory/theory.h"
 
 #include <cmath>
-#include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 

@@ -3,17 +3,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <mutex>
-#include <optional>
 #include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "engine/files/error.h"
 #include "engine/files/json_fields.h"
 #include "engine/files/made_by.h"
+#include "engine/files/words.h"
 #include "engine/run/message_bytes.h"
 #include "engine/run/units.h"
 #include "kernels/backends.h"
@@ -218,9 +214,7 @@ std::string of(const CalibrationCount& counted) {
 }
 
 std::string percentage(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f %%", 100 * share);
-  return text;
+  return formatted("%.2f %%", 100 * share);
 }
 
 Interval interval(const CalibrationCount& counted) {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <functional>
-#include <memory>
 #include <stdexcept>
 #include <utility>
 
@@ -231,16 +229,15 @@ std::vector<CalibrationStudy> calibration_studies(const Session& session) {
   all.push_back(along_path(true, smallest_scenario, -flipped_effect,
                            {alarm_rate(path_name, path_edge), support_rate(path_name, path_edge)}));
 
-  all.push_back(closed(
-      gaussian_world, smallest_scenario, fault_margin, without_covariance(gaussian),
-      {power_rate(
-          "covariance term dropped, Gaussian kernel",
-          "C/V " + format_number(gaussian.figures.output_correlation.value, "%.2f") + margin)}));
+  all.push_back(
+      closed(gaussian_world, smallest_scenario, fault_margin, without_covariance(gaussian),
+             {power_rate(
+                 "covariance term dropped, Gaussian kernel",
+                 "C/V " + formatted("%.2f", gaussian.figures.output_correlation.value) + margin)}));
   all.push_back(closed(
       softmax_world, smallest_scenario, fault_margin, without_covariance(softmax),
-      {power_rate(
-          "covariance term dropped, softmax",
-          "C/V " + format_number(softmax.figures.output_correlation.value, "%.2f") + margin)}));
+      {power_rate("covariance term dropped, softmax",
+                  "C/V " + formatted("%.2f", softmax.figures.output_correlation.value) + margin)}));
   all.push_back(closed(noise_world, 32768, fault_margin, with_variances_times(noise, 1.02),
                        {power_rate("V off by 2 %, Gaussian kernel, noise alone", "2 %" + margin)}));
   all.push_back(along_path(true, smallest_scenario, fault_margin,

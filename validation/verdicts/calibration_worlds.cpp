@@ -1,28 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/verdicts/calibration_worlds.h"
 
-#include <cstdio>
 #include <utility>
 
+#include "engine/files/words.h"
 #include "engine/scenario/scenario.h"
 #include "validation/statistics/comparison.h"
 
 namespace headlab {
 
-std::string format_number(double x, const char* format) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, x);
-  return text;
-}
-
 std::string share_text(double share) {
-  return format_number(100 * share, "%.2g") + " %";
+  return formatted("%.2g", 100 * share) + " %";
 }
 
 std::string claim_scenario(const std::string& world, std::uint64_t replicates, double margin) {
   return world + "[run]\nseed = 0\nreplicates = " + std::to_string(replicates) +
          "\n[claim]\nname = \"calibration\"\nform = \"\"\nexpected = \"supported\"\nmargin = " +
-         format_number(margin) + "\n";
+         formatted("%.17g", margin) + "\n";
 }
 
 Theory exact_theory(const std::string& world, int threads, std::size_t which) {

@@ -62,9 +62,6 @@ inline constexpr double no_margin = 1e-6;
 inline constexpr double edge_margin = 0.2;
 inline constexpr double fault_margin = 0.005;
 
-/// A number in the format of printf, by default with all its digits.
-std::string format_number(double x, const char* format = "%.17g");
-
 /// "4.2 %"
 std::string share_text(double share);
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/files/words.h"
 #include "validation/statistics/comparison.h"
 #include "validation/verdicts/calibration_worlds.h"
 
@@ -36,7 +37,7 @@ struct Setting {
 };
 
 std::string number(double value) {
-  return format_number(value);
+  return formatted("%.17g", value);
 }
 
 std::string figure(const std::string& name) {
@@ -75,7 +76,7 @@ void add_studies(const Setting& s, const BackendChoice& backend,
   add_edge("below by its margin", claim("at_least", s.truth + s.margin + beyond, s.margin));
   add({claim("at_most", s.truth + s.room, 0) + "expected = \"supported\"\n",
        claim("at_most", s.truth - s.room, 0) + "expected = \"refuted\"\n"},
-      {decided_rate(s.name, "room of " + format_number(s.room, "%.2g"))}, study_trials / 10);
+      {decided_rate(s.name, "room of " + formatted("%.2g", s.room))}, study_trials / 10);
 }
 
 /// P(X > t) of a standard normal X.
@@ -168,7 +169,7 @@ Setting kept_keys(double width) {
                        .kernel = "{ law = \"epanechnikov\", bandwidth = " + number(width) + " }",
                        .points = "[[2.0]]",
                        .sweep = "\"heads.mechanism.keep.top\" = [2, 50]"};
-  return {"two nearest keys or all, 1 in " + format_number(1 / share, "%.0f") + " differ",
+  return {"two nearest keys or all, 1 in " + formatted("%.0f", 1 / share) + " differ",
           world,
           smallest_scenario,
           {},
@@ -198,7 +199,7 @@ void add_kept_keys(const Setting& s, const BackendChoice& backend,
       stating(s.world, s.replicates,
               {less + "\nmargin = " + number(2 * s.truth) + "\nexpected = \"supported\"\n",
                less + "\nmargin = " + number(s.truth - s.room) + "\nexpected = \"refuted\"\n"}),
-      backend, {decided_rate(s.name, "room of " + format_number(s.room, "%.2g"))}));
+      backend, {decided_rate(s.name, "room of " + formatted("%.2g", s.room))}));
   all.back().trials = study_trials / 10;
 }
 

@@ -3,7 +3,6 @@
 // noise, squares without a variance, float32. Each is left open, at any seed, until enough is seen.
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/files/words.h"
 #include "validation/statistics/comparison.h"
 #include "validation/verdicts/calibration_worlds.h"
 #include "validation/verdicts/validate.h"
@@ -17,7 +18,7 @@ constexpr const char* mirrored_queries = R"([sweep]
 )";
 
 std::string relative(double margin) {
-  return "margin = { relative = " + format_number(margin) + " }\n";
+  return "margin = { relative = " + formatted("%.17g", margin) + " }\n";
 }
 
 /// The MSE of the condition with a value of a swept key; of the only condition without a key.
@@ -80,7 +81,7 @@ std::vector<CalibrationStudy> stated_claim_studies(const Session& session) {
   // say the opposite, or that the error falls from the larger angle to the smaller.
   const double reversed = at_middle / at_large - 1;
 
-  const auto number = [](double value) { return format_number(value) + "\n"; };
+  const auto number = [](double value) { return formatted("%.17g", value) + "\n"; };
   const std::string left = mse_at("queries.points", "[[0.6, -0.4]]");
   const std::string right = mse_at("queries.points", "[[-0.6, 0.4]]");
   const std::string tie_less = "less = " + left + "\nthan = " + right + "\n" + relative(no_margin);
@@ -151,7 +152,7 @@ std::vector<CalibrationStudy> stated_claim_studies(const Session& session) {
       {"of = " + mse_at() + "\nequals_theory = \"exact\"\n" + relative(fault_margin)},
       {power_rate(
           name + "MSE equals its closed form, covariance term dropped",
-          "C/V " + format_number(gaussian.figures.output_correlation.value, "%.2f") + by_margin)},
+          "C/V " + formatted("%.2f", gaussian.figures.output_correlation.value) + by_margin)},
       always(without_covariance(gaussian)));
   return all;
 }

@@ -2,15 +2,12 @@
 #include "validation/verdicts/validate.h"
 
 #include <cmath>
-#include <set>
-#include <string>
 
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
 #include "engine/scenario/world.h"
 #include "engine/testing/refusal.h"
-#include "validation/claims/experiment.h"
 #include "validation/claims/stated_claim.h"
 #include "validation/statistics/comparison.h"
 

@@ -2,7 +2,6 @@
 #include "engine/scenario/mechanism/mechanism.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
 #include <type_traits>
 

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -56,12 +56,9 @@ struct SoftmaxAttention {
   }
 };
 
-struct UniformAttention {
+struct UniformAttention : NoParameters {
   static constexpr const char* name = "uniform";
   static constexpr const char* summary = "equal weights of the keys allowed";
-
-  template <class Visitor>
-  void parameters(Visitor&) {}
 };
 
 struct IndependentLogits {
@@ -145,12 +142,9 @@ struct PrunedMaps {
   }
 };
 
-struct NoNorm {
+struct NoNorm : NoParameters {
   static constexpr const char* name = "none";
   static constexpr const char* summary = "no norm";
-
-  template <class Visitor>
-  void parameters(Visitor&) {}
 };
 
 /// What the norms have in common.
@@ -179,12 +173,9 @@ struct LayerNorm : NormParameters {
   static constexpr const char* summary = "token less its mean, over its root mean square";
 };
 
-struct NoMlp {
+struct NoMlp : NoParameters {
   static constexpr const char* name = "none";
   static constexpr const char* summary = "no MLP";
-
-  template <class Visitor>
-  void parameters(Visitor&) {}
 };
 
 struct ReluMlp {

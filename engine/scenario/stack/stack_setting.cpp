@@ -6,7 +6,6 @@
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "engine/files/error.h"
 #include "engine/scenario/design_rounding.h"

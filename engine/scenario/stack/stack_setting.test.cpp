@@ -6,7 +6,6 @@
 #include <fstream>
 #include <set>
 #include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

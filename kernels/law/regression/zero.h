@@ -6,12 +6,9 @@
 namespace headlab {
 
 /// m(x) = 0: what is left is noise alone.
-struct ZeroRegression {
+struct ZeroRegression : NoParameters {
   static constexpr const char* name = "zero";
   static constexpr const char* summary = "m(x) = 0";
-
-  template <class Visitor>
-  void parameters(Visitor&) {}
   void check(int) const {}
 
   /// The largest |m(x)|.

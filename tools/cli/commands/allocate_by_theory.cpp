@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <cstdio>
 #include <exception>
 
+#include "engine/files/words.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/commands/commands.h"
@@ -14,12 +14,6 @@ namespace {
 
 /// Errors of neighbouring dimensions differ in the fourth digit where budgets are large.
 constexpr int error_digits = 6;
-
-std::string tiny(double number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1e", number);
-  return text;
-}
 
 /// "1e+12" for round numbers of more digits than are read at a glance.
 std::string size_text(std::uint64_t n) {
@@ -120,9 +114,9 @@ std::string allocation_theory_table(const Condition& base,
   }
   text += theory_limits(base, mean) + "\n";
   if (!std::isnan(normalisation_error)) {
-    text += "weights sum to one within " + tiny(normalisation_error) + "; ";
+    text += "weights sum to one within " + formatted("%.1e", normalisation_error) + "; ";
     if (mean == TheoryMean::condition) {
-      text += "when refined, errors changed by " + tiny(change) + " at most; ";
+      text += "when refined, errors changed by " + formatted("%.1e", change) + " at most; ";
     }
   }
   return text + duration_text(seconds) + "\n";

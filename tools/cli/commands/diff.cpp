@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <cstdio>
 #include <span>
 
 #include "engine/files/json_fields.h"
+#include "engine/files/words.h"
 #include "tools/cli/commands/commands.h"
 
 namespace headlab::tools {
@@ -89,11 +89,9 @@ std::string alone_text(const char* side, const std::vector<std::string>& labels)
 
 std::string mcse_text(double in_mcse) {
   if (std::isinf(in_mcse)) return "exact";
-  char text[32];
   const double size = std::abs(in_mcse);
   const bool plain = size == 0 || (size >= 0.005 && size < 1e4);
-  std::snprintf(text, sizeof text, plain ? "%+.2f" : "%+.1e", in_mcse);
-  return text;
+  return formatted(plain ? "%+.2f" : "%+.1e", in_mcse);
 }
 
 std::string rows_text(const ResultsDifference& difference) {

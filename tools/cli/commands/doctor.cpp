@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <cstdio>
 #include <exception>
 #include <limits>
 #include <stdexcept>
@@ -43,24 +42,18 @@ QueryEstimates estimates_of(const std::vector<std::string>& sets, const std::str
   return result.conditions.at(0).estimates.queries.at(0);
 }
 
-std::string print_two(const char* format, double a, double b) {
-  char text[80];
-  std::snprintf(text, sizeof text, format, a, b);
-  return text;
-}
-
 }  // namespace
 
 SelfTestCheck compare_estimate(const std::string& name, const Estimate& figure, double expected) {
   const double z = (figure.value - expected) / figure.mcse;
   return {name, std::abs(z) <= 4,
-          figure_text(figure) + print_two(", theory %.6g, z = %.2f", expected, z)};
+          figure_text(figure) + formatted(", theory %.6g, z = %.2f", expected, z)};
 }
 
 SelfTestCheck compare_exact(const std::string& name, double value, double expected,
                             double tolerance) {
   return {name, std::abs(value - expected) <= tolerance,
-          print_two("off by %.1e, rounding allows %.1e", std::abs(value - expected), tolerance)};
+          formatted("off by %.1e, rounding allows %.1e", std::abs(value - expected), tolerance)};
 }
 
 namespace {

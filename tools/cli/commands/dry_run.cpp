@@ -51,8 +51,7 @@ std::string disk_line(const RunArguments& arguments, std::uint64_t netcdf, std::
 }
 
 std::string machine_text(const Machine& machine) {
-  return machine.backend + (machine.simd == "none" ? "" : "/" + machine.simd) + ", " +
-         counted(static_cast<std::uint64_t>(machine.threads), "thread");
+  return machine.text() + ", " + counted(static_cast<std::uint64_t>(machine.threads), "thread");
 }
 
 std::string time_line(const BackendForecast& one, bool chosen) {

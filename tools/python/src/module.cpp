@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file The module headlab._engine: what the package of Python functions is built on.
-#include <exception>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
-#include <new>
 #include <optional>
 #include <string>
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/python/src/scenario_source.h"
 
-#include <mutex>
-#include <string>
 #include <string_view>
 
 #include "engine/files/error.h"

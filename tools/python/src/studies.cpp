@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/python/src/studies.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
-#include <optional>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "engine/files/error.h"
 #include "engine/files/import_heads.h"
@@ -34,11 +27,9 @@
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/computed_conditions.h"
-#include "tools/cli/options.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/table.h"
 #include "tools/cli/verdict_table.h"
-#include "tools/python/src/job.h"
 #include "tools/python/src/scenario_source.h"
 #include "tools/python/src/values.h"
 #include "tools/report/page.h"

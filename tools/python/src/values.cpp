@@ -3,12 +3,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "engine/files/error.h"
 

@@ -5,8 +5,6 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <functional>
-#include <memory>
 #include <variant>
 #include <vector>
 

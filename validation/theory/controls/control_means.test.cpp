@@ -2,7 +2,6 @@
 #include "validation/theory/controls/control_means.h"
 
 #include <cmath>
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -2,7 +2,6 @@
 #include <cmath>
 #include <map>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "validation/theory/controls/point_means.h"

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 #include <random>
-#include <vector>
 
 #include <Eigen/Core>
 #include <gtest/gtest.h>

@@ -2,9 +2,7 @@
 #include "validation/theory/depth/fixed_attention.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <limits>
 #include <string>
 
 #include "engine/files/error.h"

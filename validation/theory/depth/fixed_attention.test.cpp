@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/theory/depth/fixed_attention.h"
 
-#include <cmath>
-#include <limits>
-#include <string>
-#include <vector>
-
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 

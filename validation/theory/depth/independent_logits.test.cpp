@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <random>
-#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

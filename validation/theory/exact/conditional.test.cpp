@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <fstream>
-#include <string>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/theory/exact/pair_sums.h"
 
-#include <cmath>
-
 namespace headlab {
 
 using Eigen::ArrayXd;

@@ -5,14 +5,10 @@
 #include <array>
 #include <cmath>
 #include <complex>
-#include <map>
-#include <mutex>
 #include <numbers>
 #include <tuple>
 #include <utility>
 #include <variant>
-
-#include <Eigen/Core>
 
 #include "engine/files/error.h"
 #include "kernels/decompositions.h"

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "engine/files/error.h"
+#include "engine/files/words.h"
 #include "validation/theory/exact/scalar_tables.h"
 
 namespace headlab {
@@ -127,11 +127,10 @@ HeadMoments scalar_head_moments(const TheoryModel& model, std::uint64_t n, doubl
 
 void require_normalisation(double normalisation_error, const std::string& what) {
   if (std::abs(normalisation_error) <= 1e-7) return;
-  char figure[32];
-  std::snprintf(figure, sizeof figure, "%.2g", normalisation_error);
   throw InvalidInput(
       "exact finite-n theory does not converge for " + what + ": weights sum to one within " +
-      figure + " (allowed: 1e-7) - simulate with headlab run, or take a larger n or bandwidth");
+      formatted("%.2g", normalisation_error) +
+      " (allowed: 1e-7) - simulate with headlab run, or take a larger n or bandwidth");
 }
 
 }  // namespace headlab

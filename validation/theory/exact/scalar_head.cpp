@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numbers>
-#include <utility>
 #include <variant>
 
 #include <boost/math/distributions/chi_squared.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/theory/exact/self_attention.h"
 
-#include <algorithm>
 #include <cmath>
 #include <random>
 

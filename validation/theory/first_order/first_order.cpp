@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <utility>
 
 #include "validation/theory/first_order/next_orders.h"
 #include "validation/theory/first_order/tilted_design.h"

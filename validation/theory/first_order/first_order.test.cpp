@@ -4,7 +4,6 @@
 #include <cmath>
 #include <fstream>
 #include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

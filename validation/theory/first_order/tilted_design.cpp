@@ -9,8 +9,6 @@
 #include <utility>
 #include <variant>
 
-#include <Eigen/Core>
-
 #include "kernels/decompositions.h"
 
 namespace headlab {

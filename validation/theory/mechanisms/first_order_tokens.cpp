@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <variant>
 
-#include "validation/theory/first_order/first_order.h"
 #include "validation/theory/first_order/tilted_design.h"
 #include "validation/theory/mechanisms/finite_n_tokens.h"
 

@@ -2,14 +2,11 @@
 #include "validation/theory/mechanisms/first_order_tokens.h"
 
 #include <cmath>
-#include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
 #include "engine/scenario/world.h"
-#include "validation/theory/first_order/first_order.h"
 #include "validation/theory/mechanisms/token_model.h"
 #include "validation/theory/theory.h"
 

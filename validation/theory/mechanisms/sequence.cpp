@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "validation/theory/exact/scalar_tables.h"
 #include "validation/theory/mechanisms/finite_n_tokens.h"

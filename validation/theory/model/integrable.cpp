@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include <Eigen/Core>
-
 #include "kernels/decompositions.h"
 
 namespace headlab {

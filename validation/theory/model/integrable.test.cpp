@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/theory/model/integrable.h"
 
-#include <algorithm>
 #include <cmath>
 #include <functional>
-#include <memory>
 #include <numbers>
 #include <vector>
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <numbers>
-#include <string>
 #include <type_traits>
 #include <variant>
 

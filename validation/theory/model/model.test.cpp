@@ -2,12 +2,9 @@
 #include "validation/theory/model/model.h"
 
 #include <cmath>
-#include <string>
-#include <vector>
 
 #include <gtest/gtest.h>
 
-#include "engine/scenario/scenario.h"
 #include "engine/scenario/subspaces.h"
 #include "engine/testing/refusal.h"
 

@@ -5,7 +5,6 @@
 #include <numbers>
 #include <random>
 #include <string>
-#include <vector>
 
 #include <boost/math/quadrature/gauss_kronrod.hpp>
 #include <boost/math/special_functions/bessel.hpp>

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/parameter.h"
+
 namespace headlab {
 
 /// Statistics as they are simulated.
-struct NoControls {
+struct NoControls : NoParameters {
   static constexpr const char* name = "none";
   static constexpr const char* summary = "figures as they are simulated";
-
-  template <class Visitor>
-  void parameters(Visitor&) {}
 };
 
 }  // namespace headlab

@@ -20,14 +20,11 @@ struct SequenceSetting {
 
 // off(): the points are drawn as independent ones are.
 
-struct IndependentSequence {
+struct IndependentSequence : NoParameters {
   static constexpr const char* name = "independent";
   static constexpr const char* summary = "points are drawn independently of one another";
 
   bool off() const { return true; }
-
-  template <class Visitor>
-  void parameters(Visitor&) {}
   void check(const SequenceSetting&) const {}
   void apply(Plan&) const {}
 };
@@ -59,14 +56,11 @@ struct Ar1Sequence {
 
 /// Successive rows of the design's data file. Every replicate has its own first row, each of the
 /// N - n + 1 possible ones being equally probable.
-struct RowsSequence {
+struct RowsSequence : NoParameters {
   static constexpr const char* name = "rows";
   static constexpr const char* summary = "successive rows of the design's data file";
 
   bool off() const { return false; }
-
-  template <class Visitor>
-  void parameters(Visitor&) {}
   void check(const SequenceSetting& setting) const {
     const auto* design = std::get_if<FileDesign>(&setting.design);
     if (design == nullptr) {

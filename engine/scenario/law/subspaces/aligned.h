@@ -9,19 +9,11 @@
 namespace headlab {
 
 /// All heads look at the same coordinates 0 .. k-1: no diversity at all.
-struct AlignedSubspaces {
+struct AlignedSubspaces : NoParameters {
   static constexpr const char* name = "aligned";
   static constexpr const char* summary = "every head owns coordinates 0 to k - 1";
 
-  template <class Visitor>
-  void parameters(Visitor&) {}
-
-  void check(const Sizes& sizes) const {
-    if (sizes.k > sizes.d) {
-      throw ParameterError(
-          "", "needs k <= d, here " + std::to_string(sizes.k) + " > " + std::to_string(sizes.d));
-    }
-  }
+  void check(const Sizes& sizes) const { require_fits(sizes); }
 
   /// H matrices d x k with orthonormal columns.
   Subspaces generate(const Sizes& sizes) const {

@@ -30,12 +30,7 @@ struct CoordinateSubspaces {
     visit.optional("redraw", redraw, "draw again for every 8 replicates, default false");
   }
 
-  void check(const Sizes& sizes) const {
-    if (sizes.k > sizes.d) {
-      throw ParameterError(
-          "", "needs k <= d, here " + std::to_string(sizes.k) + " > " + std::to_string(sizes.d));
-    }
-  }
+  void check(const Sizes& sizes) const { require_fits(sizes); }
 
   /// H matrices d x k whose columns are unit vectors of distinct coordinates in ascending order. A
   /// head does not depend on how many there are.

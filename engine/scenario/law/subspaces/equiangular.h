@@ -22,12 +22,7 @@ struct EquiangularSubspaces {
     visit.required("angle", angle, inside(0, std::numbers::pi / 2), "radians, below a right angle");
   }
 
-  void check(const Sizes& sizes) const {
-    if (static_cast<std::int64_t>(sizes.heads) * sizes.k > sizes.d) {
-      throw ParameterError("", "needs H k <= d, here " + std::to_string(sizes.heads) + " x " +
-                                   std::to_string(sizes.k) + " > " + std::to_string(sizes.d));
-    }
-  }
+  void check(const Sizes& sizes) const { require_side_by_side(sizes); }
 
   /// H matrices d x k with orthonormal columns: W_h = sum_m L_hm E_m, E_m the unit vectors of
   /// coordinates m k .. (m+1) k - 1, L the Cholesky factor of the Gram matrix (1-c) I + c 1 1^T,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdio>
 #include <string>
 #include <vector>
 
+#include "engine/files/words.h"
 #include "engine/scenario/law/subspaces/orthonormal.h"
 #include "engine/scenario/law/subspaces/subspaces.h"
 #include "kernels/parameter.h"
@@ -35,10 +35,7 @@ struct ExplicitSubspaces {
   void check(const Sizes& sizes) const {
     check_shapes("matrices", matrices, sizes);
     if (!query_matrices.empty()) check_shapes("query_matrices", query_matrices, sizes);
-    if (sizes.k > sizes.d) {
-      throw ParameterError(
-          "", "needs k <= d, here " + std::to_string(sizes.k) + " > " + std::to_string(sizes.d));
-    }
+    require_fits(sizes);
     for (std::size_t h = 0; h < matrices.size(); ++h) {
       orthonormalise ? check_rank(h) : check_orthonormal(h);
     }
@@ -91,10 +88,9 @@ struct ExplicitSubspaces {
   void check_orthonormal(std::size_t h) const {
     const double deviation = off_orthonormal(matrices[h]);
     if (!(deviation <= tolerance)) {
-      char size[32];
-      std::snprintf(size, sizeof size, "%.2g", deviation);
       throw ParameterError("matrices", of_head(h) + " has columns that are off orthonormal by " +
-                                           size + " (allowed: 1e-10) - set orthonormalise = true");
+                                           formatted("%.2g", deviation) +
+                                           " (allowed: 1e-10) - set orthonormalise = true");
     }
   }
 

@@ -48,12 +48,7 @@ struct HaarSubspaces {
     visit.optional("redraw", redraw, "draw again for every 8 replicates, default false");
   }
 
-  void check(const Sizes& sizes) const {
-    if (sizes.k > sizes.d) {
-      throw ParameterError(
-          "", "needs k <= d, here " + std::to_string(sizes.k) + " > " + std::to_string(sizes.d));
-    }
-  }
+  void check(const Sizes& sizes) const { require_fits(sizes); }
 
   /// H matrices d x k with orthonormal columns: the Q of a matrix of independent normals.
   Subspaces generate(const Sizes& sizes, std::uint64_t draw = 0) const {

@@ -5,7 +5,6 @@
 #include "engine/scenario/law/subspaces/haar.h"
 #include "engine/scenario/law/subspaces/orthogonal.h"
 #include "engine/scenario/law/subspaces/orthonormal.h"
-#include "kernels/learning/fit.h"
 
 namespace headlab {
 namespace {
@@ -24,10 +23,7 @@ void LearnedSubspaces::check(const Sizes& sizes) const {
   require_one_of("fit", fit, {"once", "per_replicate"});
   require_one_of("start", start, {"identical", "haar", "orthogonal"});
   require_one_of("matrices", matrices, {"orthonormal", "free", "query_key"});
-  if (sizes.k > sizes.d) {
-    throw ParameterError(
-        "", "needs k <= d, here " + std::to_string(sizes.k) + " > " + std::to_string(sizes.d));
-  }
+  require_fits(sizes);
   if (start == "orthogonal") {
     try {
       OrthogonalSubspaces{}.check(sizes);

@@ -9,19 +9,11 @@
 namespace headlab {
 
 /// Mutually orthogonal heads: head h owns coordinates h k .. (h+1) k - 1.
-struct OrthogonalSubspaces {
+struct OrthogonalSubspaces : NoParameters {
   static constexpr const char* name = "orthogonal";
   static constexpr const char* summary = "head h owns coordinates h k to (h+1) k - 1";
 
-  template <class Visitor>
-  void parameters(Visitor&) {}
-
-  void check(const Sizes& sizes) const {
-    if (sizes.heads * sizes.k > sizes.d) {
-      throw ParameterError("", "needs H k <= d, here " + std::to_string(sizes.heads) + " x " +
-                                   std::to_string(sizes.k) + " > " + std::to_string(sizes.d));
-    }
-  }
+  void check(const Sizes& sizes) const { require_side_by_side(sizes); }
 
   /// H matrices d x k with orthonormal columns.
   Subspaces generate(const Sizes& sizes) const {

@@ -32,10 +32,7 @@ struct PrincipalAngleSubspaces {
                                          " elements, needs one for each of the k = " +
                                          std::to_string(sizes.k) + " dimensions of a head");
     }
-    if (static_cast<std::int64_t>(sizes.heads) * sizes.k > sizes.d) {
-      throw ParameterError("", "needs H k <= d, here " + std::to_string(sizes.heads) + " x " +
-                                   std::to_string(sizes.k) + " > " + std::to_string(sizes.d));
-    }
+    require_side_by_side(sizes);
   }
 
   /// H matrices d x k with orthonormal columns.

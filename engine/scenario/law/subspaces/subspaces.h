@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -53,5 +55,19 @@ class Subspaces {
   std::vector<double> queries_;
   bool orthonormal_ = true;
 };
+
+/// Throws ParameterError unless a head fits into the space.
+inline void require_fits(const Sizes& sizes) {
+  if (sizes.k <= sizes.d) return;
+  throw ParameterError(
+      "", "needs k <= d, here " + std::to_string(sizes.k) + " > " + std::to_string(sizes.d));
+}
+
+/// Throws ParameterError unless all heads fit side by side.
+inline void require_side_by_side(const Sizes& sizes) {
+  if (static_cast<std::int64_t>(sizes.heads) * sizes.k <= sizes.d) return;
+  throw ParameterError("", "needs H k <= d, here " + std::to_string(sizes.heads) + " x " +
+                               std::to_string(sizes.k) + " > " + std::to_string(sizes.d));
+}
 
 }  // namespace headlab

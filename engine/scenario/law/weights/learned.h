@@ -9,12 +9,9 @@
 namespace headlab {
 
 /// a_h trained together with the subspaces of law "learned", from 1/H, of any sign and sum.
-struct LearnedWeights {
+struct LearnedWeights : NoParameters {
   static constexpr const char* name = "learned";
   static constexpr const char* summary = "trained with subspaces of law learned; any sum";
-
-  template <class Visitor>
-  void parameters(Visitor&) {}
   void check(const Sizes&) const {}
 
   /// 1/H, with which learning starts. Where every replicate learns its own, a head's estimate is

@@ -8,12 +8,9 @@
 namespace headlab {
 
 /// a_h = 1/H
-struct UniformWeights {
+struct UniformWeights : NoParameters {
   static constexpr const char* name = "uniform";
   static constexpr const char* summary = "a_h = 1/H";
-
-  template <class Visitor>
-  void parameters(Visitor&) {}
   void check(const Sizes&) const {}
 
   /// a_h for h = 1..H.
