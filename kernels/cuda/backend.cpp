@@ -11,7 +11,7 @@
 
 #include "kernels/cuda/head_gradients.h"
 #include "kernels/cuda/runtime.h"
-#include "kernels/cuda/stack.h"
+#include "kernels/cuda/stack/stack.h"
 #include "kernels/cuda/stream_pool.h"
 #include "kernels/cuda/worker.h"
 #include "kernels/replicate_worker.h"

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 #include <variant>

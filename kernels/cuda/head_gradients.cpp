@@ -2,7 +2,6 @@
 #include "kernels/cuda/head_gradients.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>

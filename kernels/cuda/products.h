@@ -108,20 +108,13 @@ HEADLAB_DEVICE const OfKeys<Keys>& keys_at(const float* numbers) {
   return *reinterpret_cast<const OfKeys<Keys>*>(numbers);
 }
 
-/// Minus squared distances of queries to keys, K coordinates in registers.
-template <int K, int Queries, int Keys>
-struct Distances {
-  static constexpr int padded_k = K;
-  static constexpr int queries = Queries;
-  static constexpr int keys = Keys;             ///< of a thread in a step
-  static constexpr int step_keys = Keys;        ///< of all lanes that share a step
-  static constexpr bool in_registers = K <= 4;  ///< pairs of heads, see register_pairs.cu
+/// What the microkernels on the CUDA cores have in common: a thread has keys in a row.
+template <int Keys>
+struct KeysInARow {
+  static constexpr int keys = Keys;       ///< of a thread in a step
+  static constexpr int step_keys = Keys;  ///< of all lanes that share a step
   using Number = float;
   static constexpr bool halves = false;
-  static constexpr bool laws = true;
-  static constexpr bool norms = false;
-  static constexpr bool shifted = true;
-  float query[K][queries];
 
   HEADLAB_DEVICE static Place place(const Tiling& tiling, int thread) {
     return place_of_thread(tiling, thread);
@@ -133,6 +126,18 @@ struct Distances {
   HEADLAB_DEVICE static int query_of(const Tiling& tiling, int column, int i) {
     return query_in_columns(tiling, column, i);
   }
+};
+
+/// Minus squared distances of queries to keys, K coordinates in registers.
+template <int K, int Queries, int Keys>
+struct Distances : KeysInARow<Keys> {
+  static constexpr int padded_k = K;
+  static constexpr int queries = Queries;
+  static constexpr bool in_registers = K <= 4;  ///< pairs of heads, see register_pairs.cu
+  static constexpr bool laws = true;
+  static constexpr bool norms = false;
+  static constexpr bool shifted = true;
+  float query[K][queries];
 
   HEADLAB_DEVICE void load(const WeighArguments& a, int head, const Place& place, int first_query) {
     load_queries(a, a.queries.points, head, place, first_query, query);
@@ -141,14 +146,14 @@ struct Distances {
   /// rows [K][stride]: the staged keys of the head.
   template <int stride>
   HEADLAB_DEVICE void exponents(const WeighArguments&, const float* rows, const float*,
-                                float (&t)[queries][keys]) const {
+                                float (&t)[queries][Keys]) const {
     HEADLAB_UNROLL
     for (int j = 0; j < K; ++j) {
       const auto k = keys_at<Keys>(rows + j * stride);
       HEADLAB_UNROLL
       for (int i = 0; i < queries; ++i) {
         HEADLAB_UNROLL
-        for (int c = 0; c < keys; ++c) {
+        for (int c = 0; c < Keys; ++c) {
           const float difference = k.v[c] - query[j][i];
           t[i][c] = math::fused(-difference, difference, j == 0 ? 0.0f : t[i][c]);
         }
@@ -161,30 +166,15 @@ struct Distances {
 /// the shift of their query, a factor of all sums of a head that no result depends on.
 /// \tparam Law a law of the distance
 template <int K, int Queries, int Keys, bool Shifted, bool Law = false>
-struct Dots {
+struct Dots : KeysInARow<Keys> {
   static constexpr int padded_k = K;
   static constexpr int queries = Queries;
-  static constexpr int keys = Keys;
-  static constexpr int step_keys = Keys;
   static constexpr bool in_registers = K <= 4;
-  using Number = float;
-  static constexpr bool halves = false;
   static constexpr bool laws = Law;
   static constexpr bool norms = true;
   static constexpr bool shifted = Shifted;
   float query[K][queries];
   float shift[Shifted ? queries : 1];
-
-  HEADLAB_DEVICE static Place place(const Tiling& tiling, int thread) {
-    return place_of_thread(tiling, thread);
-  }
-  HEADLAB_DEVICE static int thread_of(const Tiling& tiling, int split, int column) {
-    return thread_of_place(tiling, split, column);
-  }
-  HEADLAB_DEVICE static int first_key(const Place&, int step) { return step * step_keys; }
-  HEADLAB_DEVICE static int query_of(const Tiling& tiling, int column, int i) {
-    return query_in_columns(tiling, column, i);
-  }
 
   HEADLAB_DEVICE void load(const WeighArguments& a, int head, const Place& place, int first_query) {
     if constexpr (Shifted) load_shifts(a, head, place, first_query, shift);
@@ -193,12 +183,12 @@ struct Dots {
 
   template <int stride>
   HEADLAB_DEVICE void exponents(const WeighArguments&, const float* rows, const float* norm,
-                                float (&t)[queries][keys]) const {
+                                float (&t)[queries][Keys]) const {
     const auto n = keys_at<Keys>(norm);
     HEADLAB_UNROLL
     for (int i = 0; i < queries; ++i) {
       HEADLAB_UNROLL
-      for (int c = 0; c < keys; ++c) {
+      for (int c = 0; c < Keys; ++c) {
         if constexpr (Shifted) {
           t[i][c] = n.v[c] + shift[i];
         } else {
@@ -212,7 +202,7 @@ struct Dots {
       HEADLAB_UNROLL
       for (int i = 0; i < queries; ++i) {
         HEADLAB_UNROLL
-        for (int c = 0; c < keys; ++c) t[i][c] = math::fused(query[j][i], k.v[c], t[i][c]);
+        for (int c = 0; c < Keys; ++c) t[i][c] = math::fused(query[j][i], k.v[c], t[i][c]);
       }
     }
   }
@@ -351,30 +341,15 @@ struct TensorDots {
 
 /// One query per thread and any number of coordinates: distances, or products where the law has
 /// them.
-struct AnyDimension {
+struct AnyDimension : KeysInARow<4> {
   static constexpr int padded_k = 0;  // that of the launch
   static constexpr int queries = 1;
-  static constexpr int keys = 4;
-  static constexpr int step_keys = 4;
   static constexpr bool in_registers = false;
-  using Number = float;
-  static constexpr bool halves = false;
   static constexpr bool laws = true;
   static constexpr bool norms = true;  // a mask for the padding
   static constexpr bool shifted = true;
   const float* query;
   float shift;
-
-  HEADLAB_DEVICE static Place place(const Tiling& tiling, int thread) {
-    return place_of_thread(tiling, thread);
-  }
-  HEADLAB_DEVICE static int thread_of(const Tiling& tiling, int split, int column) {
-    return thread_of_place(tiling, split, column);
-  }
-  HEADLAB_DEVICE static int first_key(const Place&, int step) { return step * step_keys; }
-  HEADLAB_DEVICE static int query_of(const Tiling& tiling, int column, int i) {
-    return query_in_columns(tiling, column, i);
-  }
 
   HEADLAB_DEVICE void load(const WeighArguments& a, int head, const Place& place, int first_query) {
     const bool multiplies = a.exponent == Exponent::product;

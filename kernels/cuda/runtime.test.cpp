@@ -14,7 +14,6 @@
 #include <thread>
 #include <unistd.h>
 #include <utility>
-#include <vector>
 
 #include <gtest/gtest.h>
 

@@ -2,10 +2,6 @@
 // Sizes whose products an int does not hold are refused before anything is allocated.
 #include "kernels/cuda/sizes.h"
 
-#include <cstdint>
-#include <stdexcept>
-#include <string>
-
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/launch.h"

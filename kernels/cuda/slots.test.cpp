@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <string>
 #include <typeinfo>
-#include <vector>
 
 #include <gtest/gtest.h>
 #include <toml++/toml.h>

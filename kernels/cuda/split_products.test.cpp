@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "kernels/testing/agreement_fixture.h"
 #include "kernels/testing/mechanisms.h"

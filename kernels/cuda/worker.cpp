@@ -2,7 +2,6 @@
 #include "kernels/cuda/worker.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <variant>
 

@@ -3,14 +3,9 @@
 #include "kernels/cuda/worker.h"
 
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <latch>
-#include <memory>
-#include <span>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include <gtest/gtest.h>
 

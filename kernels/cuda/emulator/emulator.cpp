@@ -5,8 +5,6 @@
 #include "kernels/cuda/emulator/emulator.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstring>
 #include <deque>
 #include <exception>

@@ -2,11 +2,7 @@
 #include "kernels/cuda/emulator/emulator.h"
 
 #include <array>
-#include <bit>
-#include <cmath>
-#include <limits>
 #include <stdexcept>
-#include <string>
 #include <thread>
 #include <tuple>
 #include <vector>

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations of a warp in the emulator, and its numbers.
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>

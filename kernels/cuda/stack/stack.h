@@ -12,7 +12,7 @@
 #include "kernels/backend.h"
 #include "kernels/cuda/options.h"
 #include "kernels/cuda/runtime.h"
-#include "kernels/cuda/stack_arguments.h"
+#include "kernels/cuda/stack/arguments.h"
 #include "kernels/cuda/stream_pool.h"
 #include "kernels/stack/attention.h"
 #include "kernels/stack/tokens.h"

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/cuda/stack.h"
+#include "kernels/cuda/stack/stack.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <span>
-#include <string>
 #include <utility>
 #include <variant>
 
-#include "kernels/cuda/runtime.h"
 #include "kernels/cuda/sizes.h"
 #include "kernels/design_point.h"
 #include "kernels/replicate_worker.h"

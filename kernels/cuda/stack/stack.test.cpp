@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stacks of attention layers by the CUDA backend, on a GPU and on the host.
-#include "kernels/cuda/stack.h"
-
-#include <algorithm>
-#include <cstdint>
-#include <string>
-#include <vector>
+#include "kernels/cuda/stack/stack.h"
 
 #include <gtest/gtest.h>
 

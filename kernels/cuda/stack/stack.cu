@@ -9,8 +9,8 @@
 // Ladder (not timed on a GPU yet):
 //   v1  this: 128 threads a replicate, matrices in global memory, 4 x 4 sums a thread
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/stack_arguments.h"
-#include "kernels/cuda/thread_block.h"
+#include "kernels/cuda/stack/arguments.h"
+#include "kernels/cuda/stack/thread_block.h"
 #include "kernels/design_point.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
