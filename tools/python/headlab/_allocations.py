@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from . import _engine
 from ._arguments import assign, duration, path, whole
 from ._errors import RunError, ScenarioError, translated
 from ._jobs import Progress, finish, warn_unfinished
-from ._labelled import dataset_of_group, frame_of
+from ._labelled import Document, dataset_of_group, frame_of
 from ._scenario import ScenarioLike, Sets, Source
 
 if TYPE_CHECKING:
@@ -20,18 +19,13 @@ if TYPE_CHECKING:
     import xarray
 
 
-class Allocation:
+class Allocation(Document):
     """What is advised for each budget and n, with the candidates behind it; growth and maps."""
 
     def __init__(
         self, text: str, table: str, complete: bool, content: Mapping[str, Any] | None = None
     ) -> None:
-        #: The document of ``headlab allocate --json``.
-        self.summary: dict[str, Any] = json.loads(text)
-        #: False where time was up or Ctrl-C came before it was decided.
-        self.complete = complete
-        self._text = text
-        self._table = table
+        super().__init__(text, table, complete)
         self._content = content
         #: One selection for each budget and n: "budget", "n", "allocations", "advice", ...
         self.studies: list[dict[str, Any]] = self.summary.get("studies") or (
@@ -74,9 +68,6 @@ class Allocation:
         if self._content is None:
             raise ScenarioError("dataset: is of a map - look at frame, or write map=True")
         return dataset_of_group(self._content)
-
-    def __repr__(self) -> str:
-        return self._table
 
 
 def _plain(toml: str) -> Any:

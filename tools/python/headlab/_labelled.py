@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -167,6 +168,20 @@ def dataset_of(
         coords={name: one for name, one in plain.items() if name in coordinates},
         attrs=dict(attributes),
     )
+
+
+class Document:
+    """What a command finds: ``summary`` is its document of ``--json``, ``print`` shows its table."""
+
+    def __init__(self, text: str, table: str, complete: bool = True) -> None:
+        self.summary: dict[str, Any] = json.loads(text)
+        #: False where time was up or Ctrl-C came before all was reached.
+        self.complete = complete
+        self._text = text
+        self._table = table
+
+    def __repr__(self) -> str:
+        return self._table
 
 
 def frame_of(rows: Iterable[Mapping[str, Any]]) -> pandas.DataFrame:

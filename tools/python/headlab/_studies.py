@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _engine
@@ -18,7 +20,7 @@ from ._arguments import text as text_of
 from ._arguments import whole
 from ._errors import ScenarioError, translated
 from ._jobs import TRAINING_SET, Progress, finish, wait, warn_unfinished
-from ._labelled import Labelled, frame_of, suggestion
+from ._labelled import Document, Labelled, frame_of, suggestion
 from ._run import Result
 from ._scenario import ScenarioLike, Sets, Source
 
@@ -78,16 +80,11 @@ class Verdict:
     details: dict[str, Any]
 
 
-class Verdicts(Sequence[Verdict]):
+class Verdicts(Document, Sequence[Verdict]):
     """Verdicts in the order of the claims; ``frame`` has them as a pandas.DataFrame."""
 
     def __init__(self, text: str, table: str, complete: bool) -> None:
-        #: The document of ``headlab validate --json``.
-        self.summary: dict[str, Any] = json.loads(text)
-        #: False where time was up or Ctrl-C came before all were reached.
-        self.complete = complete
-        self._text = text
-        self._table = table
+        super().__init__(text, table, complete)
         self._all = [_verdict(row) for row in self.summary["claims"]]
 
     def __getitem__(self, index: Any) -> Any:
@@ -103,25 +100,12 @@ class Verdicts(Sequence[Verdict]):
             for v in self._all
         )
 
-    def __repr__(self) -> str:
-        return self._table
-
 
 def _verdict(row: dict[str, Any]) -> Verdict:
     effect = row["effect"] or {}
-    return Verdict(
-        claim=row["claim"],
-        form=row["form"],
-        verdict=row["verdict"],
-        expected=row["expected"],
-        effect=effect.get("value"),
-        mcse=effect.get("mcse"),
-        margin=row["margin"],
-        zone=effect.get("zone"),
-        statement=row["statement"],
-        replicates=row["replicates"],
-        details=row,
-    )
+    found: dict[str, Any] = {**effect, **row, "effect": effect.get("value"), "details": row}
+    fields: dict[str, Any] = {name: found.get(name) for name in Verdict.__dataclass_fields__}
+    return Verdict(**fields)
 
 
 def validate(
@@ -144,9 +128,6 @@ def validate(
     level, backend = text_of("level", level), text_of("backend", backend)
     names: list[str] = []
     paths: list[str] = []
-    import tempfile
-    from pathlib import Path
-
     with tempfile.TemporaryDirectory(prefix="headlab-") as folder:
         for i, claim in enumerate(claims):
             if isinstance(claim, (list, tuple)):
@@ -178,14 +159,11 @@ def validate(
     return Verdicts(text, table, complete)
 
 
-class Diversity:
+class Diversity(Document):
     """Diversity of the heads of each layer, compared with random heads of their shape."""
 
     def __init__(self, text: str, table: str, complete: bool) -> None:
-        #: The document of ``headlab hdi --json``.
-        self.summary: dict[str, Any] = json.loads(text)
-        self._text = text
-        self._table = table
+        super().__init__(text, table, complete)
         #: A dict a layer: "layer", "heads", "dim", "indices", "condition_number", ...
         self.layers: list[dict[str, Any]] = self.summary["layers"]
 
@@ -209,9 +187,6 @@ class Diversity:
         """The most alike pairs of heads: "layer", "heads", "mean_squared_cosine"."""
         found = self.summary.get("alike", self.summary)
         return list(found.get("pairs", []))
-
-    def __repr__(self) -> str:
-        return self._table
 
 
 def hdi(
@@ -272,13 +247,8 @@ def replay(
     return Replay(*wait(job))
 
 
-class Comparison:
+class Comparison(Document):
     """What two results differ in; ``same_bits``, ``differ`` (number of figures) and ``summary``."""
-
-    def __init__(self, text: str, table: str) -> None:
-        #: The document of ``headlab diff --json``.
-        self.summary: dict[str, Any] = json.loads(text)
-        self._table = table
 
     @property
     def same_bits(self) -> bool:
@@ -304,14 +274,9 @@ class Comparison:
             rows.append(flat)
         return frame_of(rows)
 
-    def __repr__(self) -> str:
-        return self._table
-
 
 def diff(a: Result | str | os.PathLike[str], b: Result | str | os.PathLike[str]) -> Comparison:
     """Compares two results, of runs in memory or of their folders, as ``headlab diff``."""
-    import tempfile
-
     with tempfile.TemporaryDirectory(prefix="headlab-") as folder:
         places = []
         for name, one in (("a", a), ("b", b)):
@@ -328,7 +293,8 @@ def diff(a: Result | str | os.PathLike[str], b: Result | str | os.PathLike[str])
                 found = _engine.diff(*places)
         except ScenarioError as error:
             raise ScenarioError(in_memory.sub(r"\1", str(error))) from None
-        return Comparison(*(in_memory.sub(r"\1", text) for text in found))
+        text, table = (in_memory.sub(r"\1", text) for text in found)
+        return Comparison(text, table)
 
 
 def report(
@@ -339,8 +305,6 @@ def report(
 
     Returns a line for everything that could not be used.
     """
-    import tempfile
-
     if not isinstance(path, str | os.PathLike):
         raise ScenarioError(
             f'report: is given {type(path).__name__} first, needs the file, as hl.report("report.html", r)'

@@ -139,25 +139,6 @@ class _Figures(Protocol):
     def __contains__(self, name: object) -> bool: ...
 
 
-class _Row(Protocol):
-    """What a picture needs of a verdict."""
-
-    @property
-    def claim(self) -> str: ...
-    @property
-    def form(self) -> str: ...
-    @property
-    def verdict(self) -> str: ...
-    @property
-    def effect(self) -> float | None: ...
-    @property
-    def mcse(self) -> float | None: ...
-    @property
-    def margin(self) -> float: ...
-    @property
-    def zone(self) -> str | None: ...
-
-
 class Plots:
     """Pictures of one result: ``r.plot.components()``."""
 
@@ -490,7 +471,7 @@ def _running_mse(r: _Figures, nodes: Any, condition: int) -> tuple[NDArray[Any],
     return np.array(counts), np.array(values)
 
 
-def verdicts(v: Iterable[_Row], ax: Axes | None = None) -> Axes:
+def verdicts(v: Iterable[Any], ax: Axes | None = None) -> Axes:
     """Effects of verdicts with 95 % intervals, over the grey range in which a form still holds.
 
     An effect that is far larger than the margins is an arrow at the edge, with its value.
