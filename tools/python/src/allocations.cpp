@@ -2,26 +2,16 @@
 #include "tools/cli/allocations.h"
 
 #include <cstdint>
-#include <memory>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "engine/files/netcdf_file.h"
 #include "engine/files/provenance.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/output_folder.h"
-#include "tools/python/src/scenario_source.h"
 #include "tools/python/src/studies.h"
-#include "tools/python/src/values.h"
 #include "validation/allocation/allocation_json.h"
 #include "validation/allocation/regime_map.h"
 
@@ -107,10 +97,8 @@ Found map_of(const AllocateRequest& request, const Scenario& scenario,
     tools::write_files({{out->file("map.json"), found.json}}, true);
     write_regime_map(out->file("map.nc"), scenario, map, provenance(), "");
   }
-  NetcdfImage image;
-  put_regime_map(image.root(), scenario, map, provenance(), "");
-  const NetcdfBytes bytes = image.bytes();
-  found.map = content_of(NetcdfInput(bytes).root());
+  found.map = written_content(
+      [&](const NetcdfGroup& root) { put_regime_map(root, scenario, map, provenance(), ""); });
   return found;
 }
 

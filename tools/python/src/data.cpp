@@ -2,17 +2,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 #include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "engine/dataset/dataset.h"
 #include "engine/dataset/draw_shard.h"
@@ -27,11 +21,7 @@
 #include "engine/scenario/plan_fingerprint.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/replay_table.h"
-#include "tools/python/src/job.h"
-#include "tools/python/src/run.h"
-#include "tools/python/src/scenario_source.h"
 #include "tools/python/src/studies.h"
-#include "tools/python/src/values.h"
 
 namespace headlab::python {
 
@@ -159,10 +149,9 @@ std::unique_ptr<Job> start_replay(const ScenarioSource& source, std::size_t cond
     const auto replay = std::make_shared<const Replay>(replay_replicate(of, replicate, own));
     if (!replay->outcome.complete) throw Stopped();
     const auto lock = use_netcdf();
-    NetcdfImage image;
-    put_replay(image.root(), *scenario, condition, *replay, provenance());
-    const NetcdfBytes bytes = image.bytes();
-    return Job::MakeObject([content = content_of(NetcdfInput(bytes).root()),
+    return Job::MakeObject([content = written_content([&](const NetcdfGroup& root) {
+                              put_replay(root, *scenario, condition, *replay, provenance());
+                            }),
                             table = tools::replay_table(*scenario, condition, *replay)] {
       return nb::object(nb::make_tuple(object_of(content), table));
     });

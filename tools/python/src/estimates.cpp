@@ -4,27 +4,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
-#include <optional>
 #include <span>
-#include <string>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "engine/files/available_memory.h"
 #include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
 #include "kernels/cpu/worker.h"
 #include "kernels/parallel_for.h"
-#include "tools/python/src/job.h"
 #include "tools/python/src/studies.h"
-#include "tools/python/src/values.h"
 
 namespace headlab::python {
 

@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file The module headlab._engine: what the package of Python functions is built on.
-#include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
-#include <optional>
-#include <string>
 
 #include "engine/files/error.h"
-#include "engine/files/netcdf_file.h"
 #include "engine/files/provenance.h"
 #include "engine/moments/error_terms.h"
 #include "engine/moments/jackknife.h"
 #include "engine/scenario/law_reader.h"
 #include "kernels/backends.h"
-#include "tools/python/src/job.h"
-#include "tools/python/src/run.h"
-#include "tools/python/src/scenario_source.h"
 #include "tools/python/src/studies.h"
-#include "tools/python/src/values.h"
 
 namespace headlab::python {
 

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/python/src/run.h"
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 #include <string_view>
-#include <utility>
 
 #include "engine/files/atomic_file.h"
 #include "engine/files/error.h"
@@ -21,8 +17,6 @@
 #include "tools/cli/output_folder.h"
 #include "tools/cli/table.h"
 #include "tools/python/src/studies.h"
-#include "tools/python/src/values.h"
-#include "validation/theory/controls/control_means.h"
 
 namespace headlab::python {
 
@@ -47,17 +41,12 @@ Job::MakeObject interim_of(const std::shared_ptr<const Scenario>& scenario, cons
 Job::MakeObject run_in_thread(Job& job, const ScenarioSource& source,
                               const tools::RunArguments& arguments, std::optional<double> every) {
   const Session& session = job.session();
-  ReadHooks hooks;
-  hooks.stop = session.stop_hook();
-  hooks.report = session.stage("reading conditions");
-  const auto shared = std::make_shared<const Scenario>(source.read(hooks));
+  const auto shared = std::make_shared<const Scenario>(source.read(hooks_of(session)));
   const Scenario& scenario = *shared;
 
   RunOptions options;
   if (every) options.checkpoint_seconds = *every;
-  if (arguments.checkpoint) {
-    options.checkpoint_seconds = arguments.checkpoint->seconds;
-  }
+  if (arguments.checkpoint) options.checkpoint_seconds = arguments.checkpoint->seconds;
   options.until = arguments.until;
   if (arguments.against) {
     options.references = references_against(scenario, *arguments.against);
@@ -131,11 +120,9 @@ nb::dict tables_of(const RunOutcome& outcome, const RunResult& result, bool node
   const auto read = [&] {
     const nb::gil_scoped_release released;
     const auto lock = use_netcdf();
-    NetcdfImage image;
-    put_results(image.root(), *outcome.scenario, result, outcome.report.indices, provenance(),
-                nodes);
-    const NetcdfBytes bytes = image.bytes();
-    return content_of(NetcdfInput(bytes).root());
+    return written_content([&](const NetcdfGroup& root) {
+      put_results(root, *outcome.scenario, result, outcome.report.indices, provenance(), nodes);
+    });
   };
   return object_of(read());
 }
@@ -162,8 +149,8 @@ std::string comparison_of(const RunOutcome& outcome) {
              : tools::comparison_table(*outcome.scenario, outcome.report.theory);
 }
 
-}  // namespace
-
+/// Simulates a scenario with the options of the command line. Where `every` is given, results so
+/// far are interim results of the job, at most each `every` seconds.
 std::unique_ptr<Job> start_run(ScenarioSource source, const tools::RunArguments& arguments,
                                std::optional<double> every) {
   Session session = job_session(arguments);
@@ -175,6 +162,8 @@ std::unique_ptr<Job> start_run(ScenarioSource source, const tools::RunArguments&
                                  return run_in_thread(job, source, arguments, every);
                                });
 }
+
+}  // namespace
 
 void bind_run(nb::module_& module) {
   bind_arguments<tools::RunArguments>(module, "RunArguments");

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
-#include <memory>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -16,7 +14,6 @@
 #include "engine/files/error.h"
 #include "engine/files/import_heads.h"
 #include "engine/files/model_checkpoint.h"
-#include "engine/files/netcdf_file.h"
 #include "engine/files/provenance.h"
 #include "engine/files/words.h"
 #include "engine/results/condition_record.h"
@@ -30,8 +27,6 @@
 #include "tools/cli/output_folder.h"
 #include "tools/cli/table.h"
 #include "tools/cli/verdict_table.h"
-#include "tools/python/src/scenario_source.h"
-#include "tools/python/src/values.h"
 #include "tools/report/page.h"
 #include "tools/report/read_sources.h"
 #include "validation/diversity/alike_heads.h"
@@ -104,12 +99,10 @@ std::unique_ptr<Job> start_theory(const ScenarioSource& source, const std::strin
     write_theory_json([&](std::string_view part) { json += part; }, *theory, count, provenance());
     const std::string table = tools::theory_table(*scenario, *theory);
     const auto lock = use_netcdf();
-    NetcdfImage image;
-    put_theory(image.root(), *scenario, *theory);
-    const NetcdfBytes bytes = image.bytes();
-    return Job::MakeObject([=, content = content_of(NetcdfInput(bytes).root())]() -> nb::object {
-      return nb::make_tuple(json, table, object_of(content));
-    });
+    const auto content =
+        written_content([&](const NetcdfGroup& root) { put_theory(root, *scenario, *theory); });
+    return Job::MakeObject(
+        [=]() -> nb::object { return nb::make_tuple(json, table, object_of(content)); });
   });
 }
 
@@ -143,6 +136,7 @@ std::unique_ptr<Job> start_validate(const std::vector<std::string>& claims,
 
 // Heads of models.
 
+using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using HeadArray = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 
 /// A file of heads in memory with the name that messages give it.
@@ -154,13 +148,11 @@ struct Heads {
 /// One layer with the subspaces [head][d][k].
 std::shared_ptr<const Heads> heads_of_array(const HeadArray& array) {
   HeadLayer layer;
+  const auto rows = static_cast<Eigen::Index>(array.shape(1));
+  const auto columns = static_cast<Eigen::Index>(array.shape(2));
   const double* next = array.data();
-  for (std::size_t h = 0; h < array.shape(0); ++h) {
-    Eigen::MatrixXd& w = layer.subspaces.emplace_back(static_cast<Eigen::Index>(array.shape(1)),
-                                                      static_cast<Eigen::Index>(array.shape(2)));
-    for (Eigen::Index i = 0; i < w.rows(); ++i) {
-      for (Eigen::Index j = 0; j < w.cols(); ++j) w(i, j) = *next++;
-    }
+  for (std::size_t h = 0; h < array.shape(0); ++h, next += rows * columns) {
+    layer.subspaces.emplace_back(Eigen::Map<const RowMajor>(next, rows, columns));
   }
   if (array.size() == 0) throw InvalidInput("heads: have no numbers, need H x d x k");
   if (array.shape(2) > array.shape(1)) {
@@ -185,9 +177,8 @@ nb::object matrices_object(const Matrices& matrices) {
   const auto columns = static_cast<std::size_t>(matrices[0].cols());
   std::vector<double> numbers;
   for (const Eigen::MatrixXd& w : matrices) {
-    for (Eigen::Index i = 0; i < w.rows(); ++i) {
-      for (Eigen::Index j = 0; j < w.cols(); ++j) numbers.push_back(w(i, j));
-    }
+    const RowMajor all = w;
+    numbers.insert(numbers.end(), all.data(), all.data() + all.size());
   }
   return array_object(std::move(numbers), {matrices.size(), rows, columns});
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Theory, verdicts, allocations, heads, differences and reports in process.
+/// \file Runs, theory, verdicts, allocations, heads, differences and reports in process.
 #pragma once
 
 #include <algorithm>
 #include <cctype>
+#include <memory>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <optional>
@@ -11,10 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "engine/run/session.h"
-#include "engine/scenario/scenario.h"
+#include "engine/run/run.h"
 #include "tools/cli/options.h"
+#include "tools/cli/results_folder.h"
 #include "tools/python/src/job.h"
+#include "tools/python/src/values.h"
 #include "validation/theory/controls/control_means.h"
 
 namespace headlab::python {
@@ -91,6 +93,19 @@ inline Job::MakeObject document(std::string json, std::string text, bool complet
     return nanobind::object(nanobind::make_tuple(json, text, complete));
   };
 }
+
+/// A run with what is said of it.
+struct RunOutcome {
+  std::shared_ptr<const Scenario> scenario;
+  RunResult result;
+  tools::RunReport report = {};
+  std::vector<std::string> notes = {};
+  /// Why files could not be written, where they could not; the result is there all the same.
+  std::string problem = {};
+};
+
+/// Adds the class RunOutcome and the function that starts a run.
+void bind_run(nanobind::module_& module);
 
 /// Adds the functions that start or compute them. What they find is the document of --json with the
 /// text of the command.

@@ -12,6 +12,7 @@
 #include "engine/files/document.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/scenario/data_arrays.h"
+#include "engine/scenario/scenario.h"
 
 namespace headlab::python {
 
@@ -54,8 +55,32 @@ GroupContent content_of(const NetcdfGroup& group);
 /// "groups": {name: ...}}. Numbers become NumPy arrays, texts lists.
 nanobind::dict object_of(GroupContent content);
 
+/// All that `put` writes into a group.
+template <class Put>
+GroupContent written_content(const Put& put) {
+  NetcdfImage image;
+  put(image.root());
+  const NetcdfBytes bytes = image.bytes();
+  return content_of(NetcdfInput(bytes).root());
+}
+
 /// Held by whoever uses the NetCDF library, which knows no threads. Nothing may be done with Python
 /// meanwhile: another thread may wait for the lock with the GIL held.
 std::unique_lock<std::mutex> use_netcdf();
+
+/// Where a scenario comes from: a file, a text or a document of Python objects.
+struct ScenarioSource {
+  enum class Kind { file, text, document };
+
+  Kind kind = Kind::file;
+  std::string text;  ///< path, or TOML
+  Value document = {};
+  DataArrays arrays = {};
+  std::vector<std::string> sets = {};
+  std::string directory = ".";  ///< of relative paths; a file has its own
+
+  /// Reads it as the command line does. Throws InvalidInput. Takes use_netcdf().
+  Scenario read(const ReadHooks& hooks = {}) const;
+};
 
 }  // namespace headlab::python
