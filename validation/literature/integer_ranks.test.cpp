@@ -10,7 +10,7 @@
 
 #include "engine/files/error.h"
 #include "kernels/decompositions.h"
-#include "validation/literature/subset_sums.h"
+#include "validation/literature/stack_examples.h"
 #include "validation/theory/depth/testing/known_answers.h"
 
 namespace headlab {

@@ -42,4 +42,13 @@ Jackknifed jackknifed(const std::vector<double>& values,
 /// Numbers in each part of a sample.
 std::vector<double> part_counts(std::size_t values);
 
+/// Computes the expected number of subsets of m uniforms within eps of z, of strong lottery tickets
+/// (arXiv:2511.04217): an entry of a d x d map is a subset sum of m = hidden/d samples.
+///
+///     [|z| <= eps] + sum_k C(m, k) P(|S_k - z| <= eps),  S_k the sum of k
+///
+/// an upper bound on the probability of a hit: errors fall by a factor 2 per sample at most.
+/// \param count m in [0, 30]  \param eps > 0
+double expected_subset_hits(int count, double target, double eps);
+
 }  // namespace headlab

@@ -18,7 +18,6 @@
 #include "kernels/stack/worker.h"
 #include "validation/claims/claim.h"
 #include "validation/literature/stack_examples.h"
-#include "validation/literature/subset_sums.h"
 
 namespace headlab {
 namespace {
