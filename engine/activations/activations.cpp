@@ -57,7 +57,7 @@ const std::vector<ActivationArray>& activation_arrays() {
       {"grad_output", {"sequence", "query", "d"}, false, "gradient of the loss by the output"},
       {"W_V", {"group", "d", "value"}, false, "value map of each group"},
       {"attention", {"checked", "head", "query", "key"}, false, "the model's own weights"},
-      {"output", {"sequence", "query", "d"}, false, "output of the attention block"},
+      {"output", {"checked", "query", "d"}, false, "output of the attention block"},
       {"bias", {"sequence_or_1", "head_or_1", "query", "key"}, false, "added to logits"},
       {"alibi", {"head"}, false, "slope of a bias in the distance"},
       {"sink", {"head"}, false, "logit that takes weight"},

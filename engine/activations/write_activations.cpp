@@ -17,6 +17,7 @@ std::vector<std::string> dimensions_of(const NetcdfGroup& group, const Activatio
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
     std::string name = array.axes[axis];
     if (name.ends_with("_or_1")) name = shape[axis] == 1 ? "one" : name.substr(0, name.size() - 5);
+    if (name == "checked") name += "_" + std::string(array.name);
     if (!group.has_dimension(name)) group.define_dimension(name, shape[axis]);
     names.push_back(name);
   }

@@ -65,7 +65,8 @@ class Comparison {
       if (b >= max_sequences) continue;
       const bool has_z = layer_.has("z");
       if (has_z) z.add(attended.z, layer_.rows("z", b), rows);
-      if (layer_.has("output")) output.add(output_of(attended.z), layer_.rows("output", b), rows);
+      if (layer_.has("output") && b < layer_.info("output").shape[0])
+        output.add(output_of(attended.z), layer_.rows("output", b), rows);
     }
     if (layer_.has("z")) found.z_relative = z.relative();
     if (layer_.has("output")) found.output_relative = output.relative();

@@ -96,6 +96,29 @@ VectorXd refit_errors_in_sample(const LayerActivations& layer, const LayerSums& 
   return errors;
 }
 
+RemovalMoments removal_moments(const LayerActivations& layer, const HeadSetting& setting,
+                               int threads, const std::function<bool()>& stop) {
+  const LayerSums sums = layer_sums(layer, setting, threads, stop);
+  ValueMoments all = sums.folds[0];
+  all += sums.folds[1];
+  RemovalMoments out{.tokens = all.tokens, .mean = all.mean(), .squares = all.squares / all.tokens};
+  if (layer.has("residual")) {
+    double stream = 0;
+    for (const DocumentSums& group : sums.groups) stream += group.stream;
+    out.stream = stream / all.tokens;
+  }
+  const auto e = static_cast<Index>(layer.shape().e);
+  for (std::size_t b = 0; b < sums.losses.size(); ++b) {
+    const SequenceLoss& loss = sums.losses[b];
+    if (b == 0) out.losses.resize(static_cast<Index>(sums.losses.size()), loss.products.size());
+    for (Index h = 0; h < loss.products.size(); ++h) {
+      out.losses(static_cast<Index>(b), h) =
+          loss.products(h) - loss.gradients.segment(h * e, e).dot(out.mean.segment(h * e, e));
+    }
+  }
+  return out;
+}
+
 double refit_error_of(const LayerActivations& layer, const LayerSums& sums,
                       const HeadSetting& setting, const std::vector<std::size_t>& heads) {
   const std::vector<Index> rows = rows_of(layer.shape(), heads);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,17 @@ void add_held_out(const LayerActivations& layer, const HeadSetting& setting, Lay
 /// The error of the same in the tokens that were fitted to, which is too small [H].
 Eigen::VectorXd refit_errors_in_sample(const LayerActivations& layer, const LayerSums& sums,
                                        const HeadSetting& setting);
+
+/// What plans of removal need of a layer.
+struct RemovalMoments {
+  double tokens = 0;
+  double stream = std::numeric_limits<double>::quiet_NaN();  ///< mean square of the stream
+  Eigen::VectorXd mean;                                      ///< [H e] of z
+  Eigen::MatrixXd squares;                                   ///< [H e][H e] mean z z^T
+  Eigen::MatrixXd losses;  ///< [B][H] u: gradient times z less its mean; or empty
+};
+RemovalMoments removal_moments(const LayerActivations& layer, const HeadSetting& setting,
+                               int threads, const std::function<bool()>& stop);
 
 /// Mean squared error without all of `heads`, on the fold not fitted to.
 double refit_error_of(const LayerActivations& layer, const LayerSums& sums,

@@ -47,18 +47,34 @@ void say(const MeasuredLayer& layer, const NamedHeads& named, bool by_name, cons
   words.push_back(layer_start(layer) + who + (one ? one_does : all_do) + size + of_what);
 }
 
+/// Pairs of which the first head hardly changes if it attends as the second, by their places.
+std::vector<std::size_t> exchangeable_pairs(const MeasuredLayer& layer, double limit) {
+  const HeadFigure* const share = layer.find("exchange_share");
+  std::vector<std::size_t> found;
+  if (share == nullptr || share->errors.empty()) return found;
+  for (std::size_t at = 0; at < share->values.size(); ++at) {
+    const bool own = at / layer.shape.heads == at % layer.shape.heads;
+    if (!own && share->values[at] + 2 * share->errors[at] < limit) found.push_back(at);
+  }
+  return found;
+}
+
 void say_exchangeable(const MeasuredLayer& layer, double limit, std::vector<std::string>& words) {
   const HeadFigure* const share = layer.find("exchange_share");
-  if (share == nullptr || share->errors.empty()) return;
-  for (std::size_t h = 0; h < layer.shape.heads; ++h) {
-    for (std::size_t l = 0; l < layer.shape.heads; ++l) {
-      const std::size_t at = h * layer.shape.heads + l;
-      if (h == l || !(share->values[at] + 2 * share->errors[at] < limit)) continue;
-      words.push_back(layer_start(layer) + "heads " + std::to_string(h) + " and " +
-                      std::to_string(l) + " are exchangeable in attention: " +
-                      with_error(*share, at) + " of head " + std::to_string(h) +
-                      "'s output changes if it attends as head " + std::to_string(l) + " does");
-    }
+  const std::vector<std::size_t> pairs = exchangeable_pairs(layer, limit);
+  const std::size_t all = layer.shape.heads * (layer.shape.heads - 1);
+  if (static_cast<double>(pairs.size()) > max_named * static_cast<double>(all)) {
+    words.push_back(layer_start(layer) + std::to_string(pairs.size()) + " of " +
+                    std::to_string(all) +
+                    " pairs of heads are exchangeable in attention: its heads attend alike");
+    return;
+  }
+  for (const std::size_t at : pairs) {
+    const std::size_t h = at / layer.shape.heads, l = at % layer.shape.heads;
+    words.push_back(layer_start(layer) + "heads " + std::to_string(h) + " and " +
+                    std::to_string(l) + " are exchangeable in attention: " +
+                    with_error(*share, at) + " of head " + std::to_string(h) +
+                    "'s output changes if it attends as head " + std::to_string(l) + " does");
   }
 }
 
