@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     import pandas
     from numpy.typing import NDArray
 
+    from ._capture import Capture
+    from ._prune import Plan
+
 _ARRAYS = (
     "q", "k", "v", "W_O", "b_O", "z", "residual", "grad_z", "grad_output", "W_V", "attention",
     "output", "bias", "alibi", "sink", "valid", "length", "document", "tokens",
@@ -33,6 +36,9 @@ class Activations:
 
     def __init__(self, given: engine.Activations) -> None:
         self._engine = given
+        # Of a capture: the model, and of each layer the name of its output map and whether that is [H e, d].
+        self._model: Any = None
+        self._targets: dict[int, tuple[str, bool]] | None = None
 
     @property
     def layers(self) -> list[int]:
@@ -67,14 +73,14 @@ def _put_layer(prefix: str, given: Mapping[str, Any], arrays: dict[str, Any], te
     import numpy as np
 
     for name, value in given.items():
-        if name not in (*_ARRAYS, *_NUMBERS, "mask"):
+        if name not in (*_ARRAYS, *_NUMBERS, "mask", "precision"):
             known = (*_ARRAYS, *_NUMBERS, "mask")
             raise ScenarioError(f"{name}: no such array of a layer{suggestion(name, known)}")
         if value is None:
             continue
         if name in _NUMBERS:
             arrays[prefix + name] = np.array(float(value))
-        elif name == "mask" and isinstance(value, str):
+        elif name in ("mask", "precision") and isinstance(value, str):
             texts[prefix + name] = value
         else:
             array, half = _host(value, name)
@@ -140,6 +146,7 @@ class Measured(Labelled):
     def __init__(self, group: Mapping[str, Any], given: engine.MeasuredHeads | None = None) -> None:
         super().__init__(group)
         self._engine = given
+        self._source: Activations | None = None
 
     def _frame(self, axes: tuple[str, ...]) -> pandas.DataFrame:
         import numpy as np
@@ -195,6 +202,20 @@ class Measured(Labelled):
         names = [name for name in frame.columns if name.startswith(start)]
         return frame[["layer", *names]].rename(columns=lambda name: name.removeprefix(start))
 
+    def prune(
+        self, remove: float | int | list[tuple[int, int]] = 0.25, by: str = "refit", *, refit: bool = True,
+        layers: list[int] | None = None, seed: int = 0, threads: int | None = None,
+    ) -> Plan:  # fmt: skip
+        """A plan to remove heads: a share, a number or (layer, head) by name.
+
+        `by`: each step takes the head that adds least to the error after refits over the stream
+        ("refit"), without ("spread"), or to the predicted loss ("second_order"); "sensitivity",
+        "random". `refit`: the output maps of the others are fitted again.
+        """
+        from ._prune import prune
+
+        return prune(self, remove, by, refit, layers, seed, threads)
+
     @property
     def summary(self) -> dict[str, Any]:
         """The document of ``headlab heads --json``, of what was measured in this process."""
@@ -221,7 +242,7 @@ class Measured(Labelled):
 
 
 def measure(
-    source: Activations | Mapping[Any, Any] | str | os.PathLike[str],
+    source: Activations | Capture | Mapping[Any, Any] | str | os.PathLike[str],
     *,
     layer: int | None = None,
     queries: int | None = None,
@@ -232,14 +253,16 @@ def measure(
 ) -> Measured:
     """What each head does to the output of its layer, as ``headlab heads`` (docs/heads-on-text.md).
 
-    `source`: what `from_attention` gives or takes, or a file. `queries` of each sequence are drawn
+    `source`: what `from_attention` gives or takes, a capture, or a file. `queries` of each sequence are drawn
     by `seed` for the figures of weights; all without it. `float64` computes weights in float64.
     """
     if isinstance(source, Mapping):
         by_layer = all(isinstance(one, Mapping) for one in source.values())
         source = from_attention(source) if by_layer else from_attention(**source)
-    elif not isinstance(source, Activations):
+    elif isinstance(source, str | os.PathLike):
         source = open_activations(source)
+    elif not isinstance(source, Activations):
+        source = source.activations()
     layer = None if layer is None else index("layer", layer)
     queries, seed = 0 if queries is None else index("queries", queries), index("seed", seed)
     if queries < 0 or not 0 <= seed < 2**64:
@@ -248,7 +271,9 @@ def measure(
         job = engine.measure_heads(
             source._engine, layer, queries, seed, flag("float64", float64), whole(threads)
         )
-    return Measured(*wait(job, progress))
+    found = Measured(*wait(job, progress))
+    found._source = source
+    return found
 
 
 def open_measured(path: str | os.PathLike[str]) -> Measured:

@@ -12,6 +12,8 @@ from ._arrays import array_of_lists, host_array
 from ._arguments import assign, flag, index, text, whole
 from ._arguments import path as path_text
 from ._errors import ScenarioError, translated
+from ._capture import Capture as Capture
+from ._capture import capture as capture
 from ._jobs import Progress, wait
 from ._measured import Activations as Activations
 from ._measured import Measured as Measured

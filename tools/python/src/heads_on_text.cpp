@@ -23,6 +23,7 @@
 #include "tools/python/src/studies.h"
 #include "tools/python/src/values.h"
 #include "validation/heads/measure.h"
+#include "validation/heads/refit.h"
 
 namespace headlab::python {
 
@@ -144,6 +145,38 @@ std::unique_ptr<Job> start_measure(const std::shared_ptr<Activations>& activatio
   });
 }
 
+nb::object matrix_object(const Eigen::MatrixXd& matrix) {
+  const TokenRows by_rows = matrix;
+  return array_object(
+      std::vector<double>(by_rows.data(), by_rows.data() + by_rows.size()),
+      {static_cast<std::size_t>(matrix.rows()), static_cast<std::size_t>(matrix.cols())});
+}
+
+std::unique_ptr<Job> start_moments(const std::shared_ptr<Activations>& activations, int layer,
+                                   const OptionalText& threads) {
+  return std::make_unique<Job>(cpu_session(threads), [=](Job& job) {
+    const auto lock = use_netcdf();
+    const LayerActivations of(activations->file, layer);
+    HeadSetting setting;
+    setting.queries = 1;  // no figure of weights is asked for
+    const auto found = std::make_shared<const RemovalMoments>(removal_moments(
+        of, setting, thread_count(job.session().threads), job.session().stop_hook()));
+    return Job::MakeObject(
+        [found, map = of.output_map(), heads = of.shape().heads, has_bias = of.has("b_O")] {
+          nb::dict all;
+          all["tokens"] = found->tokens;
+          all["stream"] = found->stream;
+          all["heads"] = heads;
+          all["has_bias"] = has_bias;
+          all["mean"] = matrix_object(found->mean.transpose());
+          all["squares"] = matrix_object(found->squares);
+          all["output_map"] = matrix_object(map);
+          all["losses"] = matrix_object(found->losses);
+          return nb::object(all);
+        });
+  });
+}
+
 }  // namespace
 
 void bind_heads_on_text(nb::module_& module) {
@@ -153,6 +186,8 @@ void bind_heads_on_text(nb::module_& module) {
       .def("save", &save_activations, nb::arg("path"), nb::arg("overwrite"));
   module.def("activations_of", &activations_of, nb::arg("arrays"), nb::arg("texts"));
   module.def("open_activations", &open_activations, nb::arg("paths"));
+  module.def("removal_moments", &start_moments, nb::arg("activations"), nb::arg("layer"),
+             nb::arg("threads").none());
   nb::class_<MeasuredHeads>(module, "MeasuredHeads")
       .def(
           "text",
