@@ -39,6 +39,7 @@ class Activations:
         # Of a capture: the model, and of each layer the name of its output map and whether that is [H e, d].
         self._model: Any = None
         self._targets: dict[int, tuple[str, bool]] | None = None
+        self._folded = False  # the output maps are not those of a checkpoint
 
     @property
     def layers(self) -> list[int]:

@@ -120,6 +120,7 @@ class Plan:
         targets: Mapping[int, Any] | None, model: Any,
     ) -> None:  # fmt: skip
         self._layers, self.refit, self.targets, self._model = layers, refit, targets, model
+        self._folded = False
         #: (layer, head), the first to go first.
         self.order = order
         self._predicted = predicted
@@ -233,6 +234,8 @@ class Plan:
         """
         from ._checkpoint import write_checkpoint
 
+        if self._folded:
+            raise ScenarioError("plan: its weights are folded or centred by TransformerLens - capture the model itself")
         targets = self.targets
         if output_name is not None:
             name = text("output_name", output_name).removesuffix(".weight")
@@ -368,7 +371,10 @@ def prune(
     else:
         order = _order(found, measured, by, index("seed", seed), heads, _count_of(remove, len(heads)))
     predicted = _predictions(found, order, refit, heads)
-    return Plan(found, order, predicted, refit, measured._source._targets, measured._source._model)
+    source = measured._source
+    plan = Plan(found, order, predicted, refit, source._targets, source._model)
+    plan._folded = source._folded
+    return plan
 
 
 def _predictions(

@@ -21,6 +21,7 @@ from ._measured import from_attention as from_attention
 from ._measured import measure as measure
 from ._measured import open_activations as open_activations
 from ._measured import open_measured as open_measured
+from ._transformer_lens import from_transformer_lens as from_transformer_lens
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
