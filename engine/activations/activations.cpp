@@ -282,32 +282,52 @@ AttentionSequence<T> LayerActivations::sequence(std::size_t b) const {
   if (has("mask")) {
     for (const double seen : item("mask", place("mask"))) out.unseen.push_back(seen == 0 ? 1 : 0);
   }
-  if (has("valid")) {
-    for (const double valid : item("valid", b)) out.padding.push_back(valid == 0 ? 1 : 0);
-  } else if (has("length")) {
-    const double length = item("length", b)[0];
-    for (std::size_t s = 0; s < shape_.keys; ++s) {
-      out.padding.push_back(static_cast<double>(s) < length ? 0 : 1);
-    }
-  }
+  out.padding = padding(b);
   return out;
 }
 
 template AttentionSequence<float> LayerActivations::sequence(std::size_t) const;
 template AttentionSequence<double> LayerActivations::sequence(std::size_t) const;
 
+/// Of each key, not 0 where it is padding; empty where none is.
+std::vector<unsigned char> LayerActivations::padding(std::size_t b) const {
+  std::vector<unsigned char> all;
+  if (has("valid")) {
+    for (const double valid : item("valid", b)) all.push_back(valid == 0 ? 1 : 0);
+  } else if (has("length")) {
+    const double length = item("length", b)[0];
+    for (std::size_t s = 0; s < shape_.keys; ++s) {
+      all.push_back(static_cast<double>(s) < length ? 0 : 1);
+    }
+  }
+  return all;
+}
+
 std::vector<std::uint32_t> LayerActivations::tokens(std::size_t b) const {
-  std::vector<double> valid;
-  if (has("valid")) valid = item("valid", b);
-  const double length = !has("valid") && has("length") ? item("length", b)[0] : HUGE_VAL;
+  const std::vector<unsigned char> hidden = padding(b);
   std::vector<std::uint32_t> found;
   for (std::size_t t = 0; t < shape_.queries; ++t) {
     const std::size_t position = t + shape_.keys - shape_.queries;
-    const bool padding =
-        valid.empty() ? !(static_cast<double>(position) < length) : valid[position] == 0;
-    if (!padding) found.push_back(static_cast<std::uint32_t>(t));
+    if (hidden.empty() || hidden[position] == 0) found.push_back(static_cast<std::uint32_t>(t));
   }
   return found;
+}
+
+TokenRows LayerActivations::values(std::size_t b) const {
+  const std::vector<double> numbers = item("v", b);
+  const std::vector<unsigned char> hidden = padding(b);
+  const auto e = static_cast<Index>(shape_.e), keys = static_cast<Index>(shape_.keys);
+  TokenRows all(keys, static_cast<Index>(shape_.groups) * e);
+  Index rows = 0;
+  for (Index s = 0; s < keys; ++s) {
+    if (!hidden.empty() && hidden[static_cast<std::size_t>(s)] != 0) continue;
+    for (Index g = 0; g < static_cast<Index>(shape_.groups); ++g) {
+      all.row(rows).segment(g * e, e) =
+          Eigen::Map<const Eigen::RowVectorXd>(numbers.data() + (g * keys + s) * e, e);
+    }
+    ++rows;
+  }
+  return all.topRows(rows);
 }
 
 TokenRows LayerActivations::rows(const std::string& name, std::size_t b) const {

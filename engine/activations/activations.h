@@ -59,6 +59,8 @@ class LayerActivations {
   /// What attention needs of sequence b. \tparam T float or double
   template <class T>
   AttentionSequence<T> sequence(std::size_t b) const;
+  /// Values of its keys that are no padding, groups side by side [keys][G e].
+  TokenRows values(std::size_t b) const;
   /// Queries of a sequence that are no padding, ascending.
   std::vector<std::uint32_t> tokens(std::size_t b) const;
   /// An array [B][T][n] or [B][H][T][n] of a sequence, heads side by side.
@@ -72,6 +74,7 @@ class LayerActivations {
   std::optional<double> number(const std::string& name) const;
   std::string text(const std::string& name) const;
   std::vector<double> item(const std::string& name, std::size_t b) const;
+  std::vector<unsigned char> padding(std::size_t b) const;
   void require_axes(const std::string& name, const std::vector<std::uint64_t>& shape) const;
   void read_shape();
   void read_rule();

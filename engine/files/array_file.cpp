@@ -2,6 +2,7 @@
 #include "engine/files/array_file.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <span>
 #include <utility>

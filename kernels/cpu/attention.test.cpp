@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/testing/every_target.h"
 #include "kernels/testing/known_layers.h"
 
 namespace headlab {
@@ -91,8 +92,10 @@ TEST(Attention, HasTheKnownWeightsAndValues) {
        {"attention_causal", "attention_full", "attention_window", "attention_softcap",
         "attention_sink", "attention_bias", "attention_padded", "attention_leave_one_out",
         "attention_custom", "attention_queries_at_the_end", "attention_causal_leave_one_out"}) {
-    expect_known_weights<double>(name, of_double);
-    expect_known_weights<float>(name, of_float);
+    test::on_every_target([&] {
+      expect_known_weights<double>(name, of_double);
+      expect_known_weights<float>(name, of_float);
+    });
   }
 }
 
@@ -122,8 +125,10 @@ void expect_known_pairs(double tolerance) {
 }
 
 TEST(Attention, HasTheKnownSumsOverPairs) {
-  expect_known_pairs<double>(of_double);
-  expect_known_pairs<float>(of_float);
+  test::on_every_target([] {
+    expect_known_pairs<double>(of_double);
+    expect_known_pairs<float>(of_float);
+  });
 }
 
 /// Numbers in [-1, 1) that look like none in particular.
@@ -187,10 +192,12 @@ TEST(Attention, OfLongSequencesIsTheDefinition) {
       for (std::size_t i = 0; i < 7; ++i) expected.push_back(plain_value(rule, doubles, h, t, i));
     }
   }
-  const Attended exact = attend(rule, doubles, rows, nullptr, 1);
-  EXPECT_LE(relative_distance(by_heads(exact, doubles.shape), expected), of_double);
-  const Attended single = attend(rule, long_sequence<float>(), rows, nullptr, 1);
-  EXPECT_LE(relative_distance(by_heads(single, doubles.shape), expected), of_float);
+  test::on_every_target([&] {
+    const Attended exact = attend(rule, doubles, rows, nullptr, 1);
+    EXPECT_LE(relative_distance(by_heads(exact, doubles.shape), expected), of_double);
+    const Attended single = attend(rule, long_sequence<float>(), rows, nullptr, 1);
+    EXPECT_LE(relative_distance(by_heads(single, doubles.shape), expected), of_float);
+  });
 }
 
 TEST(Attention, HasTheSameBitsOnAnyNumberOfThreads) {

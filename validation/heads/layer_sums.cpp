@@ -136,26 +136,12 @@ class Summation {
   }
 
   void add_responses(std::size_t b, DocumentSums& to) const {
-    const AttentionSequence<double> sequence = layer_.sequence<double>(b);
-    const AttentionShape& shape = layer_.shape();
-    const auto e = static_cast<Index>(shape.e);
-    std::vector<std::uint32_t> keys;
-    for (std::uint32_t s = 0; s < shape.keys; ++s) {
-      if (sequence.padding.empty() || sequence.padding[s] == 0) keys.push_back(s);
-    }
-    if (keys.size() < 2) return;
-    TokenRows values(static_cast<Index>(keys.size()), static_cast<Index>(shape.groups) * e);
-    for (std::size_t g = 0; g < shape.groups; ++g) {
-      const Eigen::Map<const TokenRows> own(sequence.v.data() + g * shape.keys * shape.e,
-                                            static_cast<Index>(shape.keys), e);
-      for (std::size_t i = 0; i < keys.size(); ++i) {
-        values.row(static_cast<Index>(i)).segment(static_cast<Index>(g) * e, e) = own.row(keys[i]);
-      }
-    }
+    TokenRows values = layer_.values(b);
+    if (values.rows() < 2) return;
     values.rowwise() -= values.colwise().mean().eval();
-    to.responses +=
-        block_products(transposed_product(values, values, threads_), sums_.products, shape);
-    to.degrees += static_cast<double>(keys.size() - 1);
+    to.responses += block_products(transposed_product(values, values, threads_), sums_.products,
+                                   layer_.shape());
+    to.degrees += static_cast<double>(values.rows() - 1);
   }
 
   void add_shares(std::size_t b, const SequenceValues& own, DocumentSums& to) const {
