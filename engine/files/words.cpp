@@ -84,8 +84,10 @@ std::string visible(std::string_view text) {
       code = (code & 0x0f) << 12 | (static_cast<unsigned char>(text[1]) & 0x3fu) << 6 |
              (static_cast<unsigned char>(text[2]) & 0x3f);
     }
-    const bool control = (code < 0x20 && code != '\n' && code != '\t') || code == 0x7f ||
-                         (length == 2 && code < 0xa0);
+    // Lines of CSV end in CR LF.
+    const bool line_end = code == '\n' || text.starts_with("\r\n");
+    const bool control =
+        (code < 0x20 && !line_end && code != '\t') || code == 0x7f || (length == 2 && code < 0xa0);
     const bool turns = code == 0x61c || code == 0x200e || code == 0x200f ||
                        (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
     if (length == 0) {

@@ -42,15 +42,11 @@ std::string last_part(const std::string& key) {
 
 std::string coordinate_name(const NetcdfGroup& root, const std::vector<std::string>& keys,
                             std::size_t s) {
-  // A whole section, as `heads`, would bear the name of what is counted there.
-  if (keys[s].find('.') == std::string::npos) return "swept_" + keys[s];
   const auto taken = [&](const std::string& name) {
     return root.has_variable(name) || root.has_dimension(name);
   };
-  const std::string last = last_part(keys[s]);
-  const bool alone = std::ranges::count(keys, last, last_part) == 1;
-  const std::string name = variable_name(alone ? last : keys[s]);
-  if (!taken(name)) return name;
+  const std::string name = short_key(keys, s);
+  if (!taken(name) || keys[s].find('.') == std::string::npos) return name;
   const std::string whole = variable_name(keys[s]);
   return taken(whole) ? "swept_" + whole : whole;
 }
@@ -96,6 +92,13 @@ constexpr auto list_part = [](auto& part, auto& visit) {
 };
 
 }  // namespace
+
+std::string short_key(const std::vector<std::string>& keys, std::size_t s) {
+  if (keys[s].find('.') == std::string::npos) return "swept_" + keys[s];
+  const std::string last = last_part(keys[s]);
+  const bool alone = std::ranges::count(keys, last, last_part) == 1;
+  return variable_name(alone ? last : keys[s]);
+}
 
 void write_scenario(const NetcdfGroup& root, const Scenario& scenario, const Provenance& program) {
   root.put_attribute("Conventions", "CF-1.8");

@@ -20,11 +20,14 @@ namespace headlab {
 /// seed.
 void write_scenario(const NetcdfGroup& root, const Scenario& scenario, const Provenance& program);
 
+/// The short name of a swept key: its last part, or the whole key with `_` for dots where another
+/// one ends in that. A whole section, as `heads`, is swept_heads, because `heads` is their number.
+std::string short_key(const std::vector<std::string>& keys, std::size_t s);
+
 /// Writes one coordinate a swept key, over `dimension` with the values that `conditions` have:
 /// whole numbers or numbers where all are, texts otherwise. Called last, because a coordinate bears
-/// the last part of its key where nothing else in the group and no other swept key does, otherwise
-/// the key with
-/// `_` for dots. The values are also written under the dotted key, as in earlier versions, with the
+/// the short name of its key where nothing else in the group does, otherwise the key with `_` for
+/// dots. The values are also written under the dotted key, as in earlier versions, with the
 /// attribute `swept` that lists these.
 void write_swept(const NetcdfGroup& root, const std::string& dimension,
                  const std::vector<std::string>& keys,

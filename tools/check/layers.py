@@ -44,6 +44,7 @@ validation/verdicts
 validation/allocation
 tools/cli
 tools/report
+tools/tables
 tools/cli/commands
 tools/mpi
 tools/bench

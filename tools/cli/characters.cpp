@@ -126,6 +126,26 @@ std::string shown(std::string_view text) {
   return utf8_shown ? std::string(text) : ascii_text(text);
 }
 
+std::string markdown_text(const std::string& text) {
+  std::string out;
+  const std::string line = one_line(text);
+  const auto in_word = [&](std::size_t i) {
+    return i < line.size() && std::isalnum(static_cast<unsigned char>(line[i])) != 0;
+  };
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (c == '<' || c == '&') {
+      out += c == '<' ? "&lt;" : "&amp;";
+      continue;
+    }
+    // Inside a word `_` is itself.
+    const bool plain = c == '_' && i > 0 && in_word(i - 1) && in_word(i + 1);
+    if (!plain && std::string_view("\\`*_[]|").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 bool shows_utf8() {
   return utf8_shown;
 }

@@ -24,6 +24,9 @@ std::string ascii_text(std::string_view text);
 /// A UTF-8 text as it is printed: unchanged, or ascii_text() of it.
 std::string shown(std::string_view text);
 
+/// A text in a line of Markdown, where it means nothing but itself.
+std::string markdown_text(const std::string& text);
+
 /// True where shown() changes nothing.
 bool shows_utf8();
 

@@ -16,8 +16,8 @@ TEST(AsciiText, HasAFormForEverySymbol) {
 }
 
 TEST(Visible, ShowsWhatCommandsATerminalOrTurnsALine) {
-  EXPECT_EQ(visible("a\x1b[31m\u202eb\u0085\x7f\r\n\tMüller\xff"),
-            "a\\u001b[31m\\u202eb\\u0085\\u007f\\u000d\n\tMüller?");
+  EXPECT_EQ(visible("a\x1b[31m\u202eb\u0085\x7f\r\n\r\tMüller\xff"),
+            "a\\u001b[31m\\u202eb\\u0085\\u007f\r\n\\u000d\tMüller?");
   EXPECT_EQ(visible("± ² … \u2029 \u05d0"), "± ² … \u2029 \u05d0");  // what is written as usual
 }
 

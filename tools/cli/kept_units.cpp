@@ -33,8 +33,10 @@ void require_unit_options(const CommonArguments& run) {
         "--overwrite: not with --resume, which continues what is in --out - leave one of them "
         "out");
   }
-  if (run.shard && (run.json || run.report)) {
-    throw InvalidInput(std::string(run.json ? "--json" : "--report") +
+  if (run.shard && run.need_document()) {
+    throw InvalidInput(std::string(run.json     ? "--json"
+                                   : run.report ? "--report"
+                                                : "--table") +
                        ": not with --shard - write it with the command that reads all shards");
   }
 }
@@ -100,7 +102,7 @@ ExitCode KeptUnits::end_shard(const Outcome& outcome) {
 
 std::optional<ExitCode> KeptUnits::ended_before(const CommonArguments& run,
                                                 const Texts& files) const {
-  if (!units_ || !units_->exit_code() || is_shard() || run.json || run.report) return {};
+  if (!units_ || !units_->exit_code() || is_shard() || run.need_document()) return {};
   std::error_code none;
   for (const std::string& file : files) {
     if (!std::filesystem::exists(folder_->file(file), none)) return {};

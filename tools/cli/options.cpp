@@ -80,6 +80,7 @@ Options CommonArguments::all() {
   options.text("--json", "FILE|-", "Write the figures to a file, or - for standard output", json);
   options.text("--report", "FILE",
                "Write the results as one HTML file with pictures, which needs no network", report);
+  options.text("--table", "FILE", "Write the table as FILE.csv, FILE.tex or FILE.md", table);
   options.text("--shard", "I/N|auto[/N]",
                "Compute one share of N alone, I from 1 to N, into --out; the command without it, "
                "and with --resume, reads all shards; auto: as Slurm or MPI number it",

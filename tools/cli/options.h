@@ -73,7 +73,7 @@ class Options {
 struct CommonArguments {
   std::string scenario;
   Texts sets;
-  std::optional<std::string> out, json, report;
+  std::optional<std::string> out, json, report, table;
   std::string backend = "auto";
   std::optional<std::string> simd, shard;
   std::optional<int> threads;
@@ -82,6 +82,9 @@ struct CommonArguments {
   bool quiet = false;
   bool resume = false;
   bool overwrite = false;
+
+  /// Some file is made from the document of --json.
+  bool need_document() const { return json || report || table; }
 
   /// An option by its name, with other help or another type where they are given.
   struct Taken {

@@ -8,6 +8,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/words.h"
+#include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 
@@ -133,20 +134,6 @@ std::string summary_lines(const Validation& validation) {
          " - measured, docs/measured/calibration.md\n";
 }
 
-/// A text in a line of Markdown, where it means nothing but itself.
-std::string markdown(const std::string& text) {
-  std::string out;
-  for (const char c : one_line(text)) {
-    if (c == '<' || c == '&') {
-      out += c == '<' ? "&lt;" : "&amp;";
-      continue;
-    }
-    if (std::string_view("\\`*[]|").find(c) != std::string_view::npos) out += '\\';
-    out += c;
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string verdict_table(const Validation& validation) {
@@ -182,17 +169,18 @@ std::string verdict_report(const Validation& validation) {
       "\n| claim | form | kernel, truth, queries | verdict | effect ± MCSE | allowed |\n"
       "|---|---|---|---|---|---|\n";
   for (const VerdictRow& row : validation.rows) {
-    text += "| " + markdown(row.claim) + " | " + markdown(form_text(row)) + " | " +
-            markdown(setting_text(row)) + " | " + verdict_cell(row) + " | " + effect_cell(row) +
-            " | " + allowed_cell(row) + " |\n";
+    text += "| " + markdown_text(row.claim) + " | " + markdown_text(form_text(row)) + " | " +
+            markdown_text(setting_text(row)) + " | " + verdict_cell(row) + " | " +
+            effect_cell(row) + " | " + allowed_cell(row) + " |\n";
   }
   for (const VerdictRow& row : validation.rows) {
-    text += "\n## " + markdown(row.claim) + ": " + markdown(form_text(row)) + " (" +
-            markdown(setting_text(row)) + ")\n\n**" + verdict_cell(row) +
-            "**: " + markdown(row.statement) + "\n\n";
-    for (const std::string& line : explanation(row)) text += "- " + markdown(line) + "\n";
-    text += "- would be refuted by: " + markdown(row.refuted_by) +
-            "\n- scenario: " + markdown(row.scenario) + ", " + duration_text(row.seconds) + "\n";
+    text += "\n## " + markdown_text(row.claim) + ": " + markdown_text(form_text(row)) + " (" +
+            markdown_text(setting_text(row)) + ")\n\n**" + verdict_cell(row) +
+            "**: " + markdown_text(row.statement) + "\n\n";
+    for (const std::string& line : explanation(row)) text += "- " + markdown_text(line) + "\n";
+    text += "- would be refuted by: " + markdown_text(row.refuted_by) +
+            "\n- scenario: " + markdown_text(row.scenario) + ", " + duration_text(row.seconds) +
+            "\n";
   }
   return text;
 }

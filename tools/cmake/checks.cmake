@@ -7,7 +7,7 @@ if(NOT HEADLAB_TESTS)
 endif()
 set(check_dir ${PROJECT_BINARY_DIR}/checks)
 set(HEADLAB_TESTED_PAGES  # of docs/: all of their commands
-  real-heads.md hdi.md compress.md heads-on-text.md allocation.md conjectures.md checkpoint.md table-to-verdict.md)
+  real-heads.md hdi.md compress.md heads-on-text.md allocation.md conjectures.md checkpoint.md table-to-verdict.md tables.md)
 
 # Each header compiles alone: for each there is a file that includes it twice and nothing else. No other
 # file shows that, because files of a folder are compiled as one. A *-inl.h file is included once per
@@ -157,6 +157,9 @@ add_test(NAME install_example
 # Result files open in what users read them with.
 add_test(NAME xarray
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/xarray_check.py $<TARGET_FILE:headlab>)
+add_test(NAME tables
+  COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/table_check.py $<TARGET_FILE:headlab>
+          ${PROJECT_SOURCE_DIR})
 add_test(NAME datasets
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/dataset_check.py $<TARGET_FILE:headlab>)
 add_test(NAME bench_programs

@@ -3,6 +3,7 @@
 
 namespace headlab::fuzz {
 
-const std::vector<const Target*> targets = {&reader::claims, &reader::differences, &reader::report};
+const std::vector<const Target*> targets = {&reader::claims, &reader::differences, &reader::report,
+                                            &reader::tables};
 
 }  // namespace headlab::fuzz

@@ -24,8 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t max_document_bytes = std::size_t{1} << 33;
-/// Files that headlab itself names so: one that is damaged is not passed over.
-constexpr const char* own_names[] = {"summary.json", "verdicts.json", "map.json"};
 
 /// The argument of --against that subtracts what the document says; empty where it says nothing.
 std::string against_argument(const Value& document) {
@@ -106,6 +104,23 @@ std::optional<Source> read_one(const std::string& path, std::vector<std::string>
 
 }  // namespace
 
+std::vector<std::string> json_files(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const fs::path& file = at->path();
+    if (file.extension() == ".json" && at->is_regular_file(error)) files.push_back(file.string());
+  }
+  if (error) throw InvalidInput(one_line(folder) + ": cannot be read (" + error.message() + ")");
+  std::ranges::sort(files);
+  return files;
+}
+
+bool is_own_name(const std::string& file) {
+  const std::string name = fs::path(file).filename().string();
+  return name == "summary.json" || name == "verdicts.json" || name == "map.json";
+}
+
 bool SourceReader::add(const std::string& file, std::vector<Source>& sources) {
   std::error_code error;
   const std::string place = fs::weakly_canonical(file, error).string();
@@ -132,20 +147,12 @@ std::vector<Source> SourceReader::read(const std::string& path) {
                        ": is no document of run, theory, validate, allocate or hdi - give what "
                        "--out or --json wrote");
   }
-  std::vector<std::string> files;
-  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
-    const fs::path& file = at->path();
-    if (file.extension() == ".json" && at->is_regular_file(error)) files.push_back(file.string());
-  }
-  if (error) throw InvalidInput(one_line(path) + ": cannot be read (" + error.message() + ")");
-  std::ranges::sort(files);
   bool any = false;
-  for (const std::string& file : files) {
+  for (const std::string& file : json_files(path)) {
     try {
       any = add(file, sources) || any;
     } catch (const InvalidInput&) {
-      const std::string name = fs::path(file).filename().string();
-      if (std::ranges::find(own_names, name) != std::end(own_names)) throw;
+      if (is_own_name(file)) throw;
     }
   }
   if (!any && !data_set_in(path).empty()) {

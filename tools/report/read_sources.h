@@ -12,6 +12,12 @@
 
 namespace headlab::tools {
 
+/// The files of JSON in a folder, in the order of their names. Throws InvalidInput.
+std::vector<std::string> json_files(const std::string& folder);
+
+/// A file that headlab itself names so: one that is damaged is not passed over.
+bool is_own_name(const std::string& file);
+
 /// Reads sources from folders and files, each file once.
 class SourceReader {
  public:

@@ -22,6 +22,8 @@ std::optional<Value> parse_document(const std::string& text, const Keep& keep) {
   });
 }
 
+}  // namespace
+
 std::optional<SourceKind> kind_of(const Value& document) {
   const auto has = [&](const char* key) { return document.find(key) != nullptr; };
   if (!member(document, "headlab").is<Value::Members>()) return std::nullopt;
@@ -38,8 +40,6 @@ std::optional<SourceKind> kind_of(const Value& document) {
   if (has("allocations") || has("studies")) return SourceKind::allocation;
   return std::nullopt;
 }
-
-}  // namespace
 
 const Value::Array& Source::shown_conditions() const {
   return items_of(member(document, "conditions"));

@@ -38,6 +38,9 @@ struct Source {
 /// Most conditions that a report takes in; more are thinned evenly, keeping first and last.
 inline constexpr std::size_t max_conditions = 4000;
 
+/// What a document is of; nothing where it is of no kind that a report knows.
+std::optional<SourceKind> kind_of(const Value& document);
+
 /// Parses the text of a document that headlab wrote with --json or --out. Nothing where it is of
 /// no kind that a report knows; throws InvalidInput, naming `file`, where it is not JSON.
 std::optional<Source> read_document(const std::string& text, const std::string& file);

@@ -34,12 +34,8 @@ bool can_be_compared_by_member(const Column& column) {
   });
 }
 
-struct FoundKey {
-  std::string key;
-  Column column;
-};
-
-void find_differences(const std::string& path, const Column& column, std::vector<FoundKey>& found) {
+void find_differences(const std::string& path, const Column& column,
+                      std::vector<DifferingKey>& found) {
   if (all_equal(column)) return;
   if (!can_be_compared_by_member(column)) {
     found.push_back({path, column});
@@ -93,12 +89,12 @@ std::string law_text(const Value& value, const std::vector<const Value*>& values
   return text;
 }
 
-void add_key(const FoundKey& found, Sweep& sweep) {
+void add_key(const DifferingKey& found, Sweep& sweep) {
   SweptKey key{.key = found.key, .along = {}, .levels = {}};
   std::map<std::string, std::size_t> numbers;
   std::vector<const Value*> values;
   std::vector<std::size_t> places;
-  for (const Value* value : found.column) {
+  for (const Value* value : found.values) {
     const auto [at, is_new] = numbers.emplace(to_json(*value), values.size());
     if (is_new) values.push_back(value);
     places.push_back(at->second);
@@ -196,17 +192,20 @@ std::string Sweep::condition_text(std::size_t condition) const {
   return text;
 }
 
-Sweep sweep_of(const Value::Array& conditions) {
-  Sweep sweep;
+std::vector<DifferingKey> differing_keys(const Value::Array& conditions) {
   Column parameters;
   for (const Value& condition : conditions) {
     parameters.push_back(&member(condition, "parameters"));
   }
-  sweep.places.resize(parameters.size());
-  if (parameters.empty()) return sweep;
-  std::vector<FoundKey> found;
-  find_differences("", parameters, found);
-  for (const FoundKey& key : found) add_key(key, sweep);
+  std::vector<DifferingKey> found;
+  if (!parameters.empty()) find_differences("", parameters, found);
+  return found;
+}
+
+Sweep sweep_of(const Value::Array& conditions) {
+  Sweep sweep;
+  sweep.places.resize(conditions.size());
+  for (const DifferingKey& key : differing_keys(conditions)) add_key(key, sweep);
   merge_keys(sweep);
   return sweep;
 }

@@ -41,6 +41,15 @@ struct Sweep {
   std::string condition_text(std::size_t condition) const;
 };
 
+/// A key by which the parameters of conditions differ, with the value of each.
+struct DifferingKey {
+  std::string key;
+  std::vector<const Value*> values;
+};
+
+/// In the order of the parameters.
+std::vector<DifferingKey> differing_keys(const Value::Array& conditions);
+
 /// Finds the keys by which the parameters of conditions differ.
 Sweep sweep_of(const Value::Array& conditions);
 

@@ -81,7 +81,7 @@ ExitCode allocate(const AllocateArguments& arguments) {
   const bool reached = all.is_reached();
   const std::string again = replay(arguments, request, all.studies[0].study, true);
   std::string text;
-  if (arguments.json || arguments.report) {
+  if (arguments.need_document()) {
     text = allocation_json(all.studies, provenance(), all.growths, heads, again);
   }
   // Files first: they are there whatever reads the output. Like `run`, a command that has nothing

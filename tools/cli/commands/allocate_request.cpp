@@ -128,8 +128,10 @@ void AllocateArguments::list(Options& options) {
                "simulation (the default), exact: the same without Monte Carlo error, or theory: "
                "the mean over queries and truths, n up to 1e12",
                source, {"simulation", "theory", "exact"});
-  take(options,
-       {"--set", {"--json", "Write the advice to a file, or - for standard output"}, "--report"});
+  take(options, {"--set",
+                 {"--json", "Write the advice to a file, or - for standard output"},
+                 "--report",
+                 "--table"});
   take(options, units);
   take(options, {"--backend",
                  "--simd",

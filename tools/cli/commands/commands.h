@@ -58,6 +58,7 @@ Command dataset_command();
 Command replay_command();
 Command diff_command();
 Command report_command();
+Command table_command();
 Command merge_command();
 Command status_command();
 Command hdi_command();
@@ -140,11 +141,12 @@ const Texts& list_words();
 /// "--layer L|all"; nothing for all.
 void list_layer(Options& options, std::optional<int>& layer);
 
-/// Throws InvalidInput where a file of --json or --report cannot be written, or is one of `inputs`.
+/// Throws InvalidInput where a file of --json, --report or --table cannot be written, or is one of
+/// `inputs`.
 void require_documents(const CommonArguments& arguments, const Texts& inputs = {});
 
-/// The files of --json and --report, with the document `json`, behind `files`; both are written,
-/// with words on standard error unless --quiet.
+/// The files of --json, --report and --table, with the document `json`, behind `files`, are
+/// written, with words on standard error unless --quiet.
 void write_documents(const CommonArguments& arguments, const std::string& json,
                      std::vector<TextFile> files = {});
 

@@ -192,7 +192,7 @@ struct HdiArguments : CommonArguments {
 
   void list(Options& options) {
     options.text("FILE", "", "Heads: NPY of H x d x k, or NetCDF of import-heads", file);
-    take(options, {"--json", "--report"});
+    take(options, {"--json", "--report", "--table"});
     options.text("--kv-heads", "G", "Groups of heads that share keys, of a file that does not say",
                  kv_heads);
     take(options, {{"--seed", "Seed of the random heads; the default is 0"}});
@@ -213,7 +213,7 @@ ExitCode hdi(const HdiArguments& arguments) {
   end_on_signals();
   const AlikeHeads alike = alike_heads(diversity, arguments.top);
   std::string json;
-  if (arguments.json || arguments.report) {
+  if (arguments.need_document()) {
     json = head_diversity_json(diversity, alike, arguments.file, provenance());
   }
   write_documents(arguments, json);

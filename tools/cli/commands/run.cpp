@@ -16,6 +16,7 @@
 #include "tools/cli/table.h"
 #include "tools/report/page.h"
 #include "tools/report/read_sources.h"
+#include "tools/tables/write_table.h"
 #include "validation/claims/stated_claim.h"
 #include "validation/verdicts/validate.h"
 
@@ -82,6 +83,9 @@ void claim_files(std::optional<OutputFolder>& folder, const RunArguments& argume
   if (arguments.report) {
     require_apart("--report", *arguments.report, *folder, {"results.nc", "summary.json"});
   }
+  if (arguments.table) {
+    require_apart("--table", *arguments.table, *folder, {"results.nc", "summary.json"});
+  }
   claim_results(*folder, *arguments.out, scenario, arguments.resume, arguments.overwrite);
 }
 
@@ -105,6 +109,12 @@ std::string write_run(const RunArguments& arguments, const std::optional<OutputF
       write_report(*arguments.report,
                    {source_of_run(scenario, result, summary_text(scenario, result, report))});
       name(*arguments.report);
+    }
+    if (arguments.table) {
+      write_atomically(
+          *arguments.table,
+          table_text(*arguments.table, table_of_run(scenario, result, report.indices)));
+      name(*arguments.table);
     }
   } catch (const RunFailed&) {
     problem = std::current_exception();
@@ -292,7 +302,8 @@ void RunArguments::list(Options& options) {
                  "--set",
                  "--out",
                  {"--json", "Write the summary to a file, or - for standard output"},
-                 "--report"});
+                 "--report",
+                 "--table"});
   options.flag("--resume", "Resume the run whose results are in --out; --replicates may be more",
                resume);
   take(options, {"--overwrite"});

@@ -191,6 +191,7 @@ void require_fits_shard(const RunArguments& arguments) {
   if (arguments.difference) reject_with_shard("--difference", later);
   if (arguments.compare) reject_with_shard("--compare", later);
   if (arguments.report) reject_with_shard("--report", "write headlab report of the merged results");
+  if (arguments.table) reject_with_shard("--table", "write headlab table of the merged results");
   if (arguments.json) reject_with_shard("--json", "headlab merge writes summary.json");
   if (arguments.dry_run) reject_with_shard("--dry-run", "leave one of them out");
   if (!arguments.nodes) reject_with_shard("--nodes none", "a shard is its nodes");

@@ -20,7 +20,7 @@ struct TheoryArguments : CommonArguments {
                    {{"auto", TheorySource::automatic},
                     {"exact", TheorySource::exact},
                     {"first_order", TheorySource::first_order}});
-    take(options, {"--json", "--threads"});
+    take(options, {"--json", "--table", "--threads"});
   }
 };
 
@@ -38,7 +38,7 @@ ExitCode theory(const TheoryArguments& arguments) {
       scenario, compute_theories(scenario, arguments.source, threads, session.stop_hook()));
   end_on_signals();
   std::string json;
-  if (arguments.json) {
+  if (arguments.need_document()) {
     write_theory_json([&](std::string_view part) { json += part; }, theory, threads, provenance());
   }
   write_documents(arguments, json);

@@ -28,7 +28,8 @@ struct ValidateArguments : CommonArguments {
     take(options, {{"--out", "Write verdicts.json and report.md here"},
                    "--overwrite",
                    {"--json", "Write the verdicts to a file, or - for standard output"},
-                   "--report"});
+                   "--report",
+                   "--table"});
     take(options, units);
     take(options, simulation);
   }
@@ -103,8 +104,9 @@ ExitCode calibrate_verdicts(const ValidateArguments& arguments) {
     throw InvalidInput(
         "--replicates: not with --calibrate, whose studies have their own - use --level");
   }
-  if (arguments.report) {
-    throw InvalidInput("--report: is for verdicts, not with --calibrate - use --out");
+  if (arguments.report || arguments.table) {
+    throw InvalidInput(std::string(arguments.report ? "--report" : "--table") +
+                       ": is for verdicts, not with --calibrate - use --out");
   }
   Session session = session_of(arguments);
   // It suits runs as small as these.

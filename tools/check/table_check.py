@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reads tables of headlab back as their users would.
+
+table_check.py HEADLAB SOURCE: runs a small sweep in a temporary folder and holds its CSV to summary.json bit for bit,
+and its intervals to those of t quantiles; planted faults have to be found. Where Rscript is there, the lines of
+docs/tables.md run as they stand.
+"""
+import csv
+import io
+import json
+import math
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+from commands import WORLD
+
+SCENARIO = WORLD + """replicates = 1029
+[sweep]
+"heads.kernel.bandwidth" = [0.4, 0.8]
+"data.noise.sd" = [0.1, 0.30000000000000004]
+"""
+FIGURES = ["mse", "bias_squared", "variance_term", "covariance_term", "output_correlation"]
+
+
+class Fault(Exception):
+    """What a table has wrong."""
+
+
+def bits(number):
+    return struct.pack("<d", number)
+
+
+def rows_of(text):
+    """Rows of a CSV, as strictly as RFC 4180 reads."""
+    if not text.endswith("\r\n") or "\n" in text.replace("\r\n", ""):
+        raise Fault("a line that does not end in CR LF")
+    return list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+
+
+def check_wide(text, summary):
+    rows = rows_of(text)
+    if len(rows) != len(summary["conditions"]):
+        raise Fault("rows")
+    for row, condition in zip(rows, summary["conditions"]):
+        parameters = condition["parameters"]
+        keys = {"bandwidth": parameters["heads"]["kernel"]["bandwidth"], "sd": parameters["data"]["noise"]["sd"]}
+        for name, value in keys.items():
+            if bits(float(row[name])) != bits(float(value)):
+                raise Fault(f"{name}: {row[name]} is not {value}")
+        for name in FIGURES:
+            for column, part in ((name, "value"), (name + "_mcse", "mcse")):
+                if bits(float(row[column])) != bits(condition[name][part]):
+                    raise Fault(f"{column}: {row[column]} is not {condition[name][part]!r}")
+
+
+def check_long(text, summary, quantile):
+    rows = rows_of(text)
+    if len(rows) != len(FIGURES) * len(summary["conditions"]):
+        raise Fault("rows")
+    for row in rows:
+        figure = summary["conditions"][int(row["condition"])][row["figure"]]
+        if bits(float(row["value"])) != bits(figure["value"]) or bits(float(row["mcse"])) != bits(figure["mcse"]):
+            raise Fault(f"{row['figure']}: another value")
+        for column, side in (("lower", -1), ("upper", 1)):
+            end = figure["value"] + side * quantile * figure["mcse"]
+            # The quantile is given to seven digits, the ends are rounded sums.
+            allowed = 1e-7 * quantile * figure["mcse"] + 4 * sys.float_info.epsilon * abs(end)
+            if not abs(float(row[column]) - end) <= allowed:
+                raise Fault(f"{row['figure']}: {column} is {row[column]}, not {end}")
+
+
+def must_find(check, *arguments):
+    try:
+        check(*arguments)
+    except Fault:
+        return
+    sys.exit(f"{check.__name__}: does not find a planted fault")
+
+
+def student_975(df):
+    """The t with P(T <= t) = 0.975, by bisection of Simpson's rule; to 1e-8."""
+    scale = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
+
+    def probability(t, steps=2000):
+        h = t / steps
+        f = [scale * (1 + (i * h) ** 2 / df) ** (-(df + 1) / 2) for i in range(steps + 1)]
+        return 0.5 + h / 3 * (f[0] + f[-1] + 4 * sum(f[1:-1:2]) + 2 * sum(f[2:-1:2]))
+
+    low, high = 1.0, 20.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if probability(middle) < 0.975 else (low, middle)
+    return low
+
+
+def run_r(source, folder, headlab):
+    """The blocks of R in the page, where R is there."""
+    rscript = shutil.which("Rscript")
+    if rscript is None:
+        print("Rscript is not here: the lines of R were not run")
+        return
+    subprocess.run([headlab, "run", "s.toml", "--out", "out/mine", "--quiet"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([headlab, "table", "out/mine", "--out", "mine.csv"], cwd=folder, check=True, stderr=subprocess.DEVNULL)
+    page = (pathlib.Path(source) / "docs/tables.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```r\n(.*?)```", page, re.S)
+    if len(blocks) != 2:
+        sys.exit("docs/tables.md: has no two blocks of R")
+    for block in blocks:
+        if "ncdf4" in block:
+            block = 'if (!requireNamespace("ncdf4", quietly = TRUE)) quit(status = 0)\n' + block
+        subprocess.run([rscript, "-e", block], cwd=folder, check=True)
+
+
+def main():
+    headlab, source = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "s.toml").write_text(SCENARIO, encoding="utf-8")
+
+        def output(*arguments):
+            done = subprocess.run([headlab, *arguments], cwd=folder, capture_output=True, check=True)
+            return done.stdout.decode("utf-8")
+
+        output("run", "s.toml", "--out", "o", "--quiet", "--table", "run.csv")
+        summary = json.loads((folder / "o/summary.json").read_text(encoding="utf-8"))
+        wide = output("table", "o")
+        check_wide(wide, summary)
+        check_wide(output("table", "o/summary.json"), summary)
+        if (folder / "run.csv").read_bytes().decode("utf-8") != wide:
+            sys.exit("run --table: is not what table writes for the folder")
+        digits = str(summary["conditions"][0]["mse"]["value"])
+        must_find(check_wide, wide.replace(digits, digits[:-1]), summary)
+        must_find(check_wide, wide.replace("\r\n", "\n"), summary)
+
+        nodes = {row["jackknife_nodes"] for row in rows_of(output("table", "o", "--figures", "jackknife_nodes"))}
+        quantile = student_975(int(nodes.pop()) - 1)
+        long = output("table", "o", "--long", "--figures", ",".join(FIGURES))
+        check_long(long, summary, quantile)
+        must_find(check_long, long, summary, 1.96)
+        run_r(source, folder, headlab)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "engine/files/error.h"
+#include "engine/files/json_reader.h"
+#include "engine/files/words.h"
+#include "engine/results/results_scenario.h"
+#include "tools/report/source.h"
+#include "tools/report/sweep.h"
+#include "tools/tables/table_source.h"
+
+namespace headlab::tools {
+namespace {
+
+/// Members of an object that are found by their name bear that of one of them: index_chordal.
+constexpr std::pair<const char*, const char*> named_members[] = {{"indices", "index_"},
+                                                                 {"gain", "gain_"}};
+
+/// What the standard errors and remainders of a figure are called behind its name.
+constexpr const char* error_names[] = {"mcse", "remainder"};
+
+bool is_whole(const Value& value) {
+  return value.is<std::int64_t>() || value.is<std::uint64_t>() || value.is<bool>();
+}
+
+std::string text_in(const Value& value) {
+  return value.is<std::string>() ? visible(text_of(value)) : to_toml(value);
+}
+
+/// Texts and numbers of rows, filled from JSON.
+class DocumentTable : public TableSource {
+ public:
+  bool has(const std::string& name) const override { return numbers_.contains(name); }
+  TableColumn figure(const std::string& name) const override {
+    const auto found = numbers_.find(name);
+    if (found == numbers_.end()) throw InvalidInput(name + ": no such figure");
+    TableColumn column = columns_[found->second];
+    for (const char* error : error_names) {
+      const auto errors = numbers_.find(name + "_" + error);
+      if (errors == numbers_.end()) continue;
+      column.error = error;
+      column.errors = std::get<std::vector<double>>(columns_[errors->second].cells);
+    }
+    return column;
+  }
+
+  void begin_row() { ++rows; }
+
+  /// Puts a value into the last row: a number, a text, true or false; null leaves it empty.
+  void put(const std::string& name, const Value& value) {
+    if (value.is<Value::Array>() || value.is<Value::Members>()) return;
+    const auto [at, is_new] = numbers_.try_emplace(name, columns_.size());
+    if (is_new) columns_.push_back({.name = name, .whole = true});
+    TableColumn& column = columns_[at->second];
+    column.whole = column.whole && (is_whole(value) || value.is<Value::Null>());
+    put(column.cells, value);
+  }
+
+  /// The same of all single values in an object, the names on the way to one joined by `_` without
+  /// `value`.
+  void put_all(const std::string& prefix, const Value& object) {
+    for (const auto& [key, location, value] : members_of(object)) {
+      if (key == "parameters") continue;
+      const auto named =
+          std::ranges::find(named_members, key, &std::pair<const char*, const char*>::first);
+      if (named != std::end(named_members)) {
+        for (const auto& [name, at, one] : members_of(value)) put_one(named->second + name, one);
+      } else if (key == "value" && !prefix.empty()) {
+        put(prefix, value);
+      } else {
+        put_one(prefix.empty() ? key : prefix + "_" + key, value);
+      }
+    }
+  }
+
+  /// Makes a column a key.
+  void make_key(const std::string& name) {
+    const auto found = numbers_.find(name);
+    if (found == numbers_.end()) return;
+    keys.push_back(columns_[found->second]);
+  }
+
+  /// Fills all columns up to the last row and lists the figures, which are all but keys and errors.
+  void finish() {
+    for (TableColumn& column : columns_) fill(column.cells, rows);
+    for (TableColumn& key : keys) fill(key.cells, rows);
+    for (const TableColumn& column : columns_) {
+      if (!is_error(column.name) &&
+          std::ranges::count(keys, column.name, &TableColumn::name) == 0) {
+        figures.push_back(column.name);
+      }
+    }
+  }
+
+  /// Whether any row has a value of the figure.
+  bool has_values(const std::string& name) const {
+    const Cells& cells = columns_[numbers_.at(name)].cells;
+    if (const auto* numbers = std::get_if<std::vector<double>>(&cells)) {
+      return std::ranges::any_of(*numbers, [](double number) { return number == number; });
+    }
+    return std::ranges::any_of(std::get<std::vector<std::string>>(cells),
+                               [](const std::string& text) { return !text.empty(); });
+  }
+
+ private:
+  void put_one(const std::string& name, const Value& value) {
+    if (value.is<Value::Members>()) {
+      put_all(name, value);
+    } else {
+      put(name, value);
+    }
+  }
+  static void fill(Cells& cells, std::size_t count) {
+    if (auto* numbers = std::get_if<std::vector<double>>(&cells)) numbers->resize(count, no_number);
+    if (auto* texts = std::get_if<std::vector<std::string>>(&cells)) texts->resize(count);
+  }
+  void put(Cells& cells, const Value& value) const {
+    fill(cells, rows);
+    if (value.is<Value::Null>()) return;
+    auto* numbers = std::get_if<std::vector<double>>(&cells);
+    const std::optional<double> number =
+        value.is<bool>() ? std::optional(is_true(value) ? 1.0 : 0.0) : value.number();
+    if (numbers != nullptr && number) {
+      numbers->back() = *number;
+      return;
+    }
+    if (numbers != nullptr) {
+      std::vector<std::string> texts;
+      for (const double one : *numbers) texts.push_back(one == one ? number_text(one) : "");
+      cells = std::move(texts);
+    }
+    std::get<std::vector<std::string>>(cells).back() =
+        number ? number_text(*number) : text_in(value);
+  }
+  bool is_error(const std::string& name) const {
+    return std::ranges::any_of(error_names, [&](const std::string& error) {
+      return name.ends_with("_" + error) &&
+             numbers_.contains(name.substr(0, name.size() - error.size() - 1));
+    });
+  }
+
+  std::vector<TableColumn> columns_;
+  std::map<std::string, std::size_t> numbers_;  ///< of the columns, by name
+};
+
+/// The element of nested arrays; null where it is not there.
+const Value& element(const Value& array, std::span<const std::size_t> place) {
+  static const Value none;
+  if (place.empty()) return array;
+  const Value::Array& items = items_of(array);
+  return place[0] < items.size() ? element(items[place[0]], place.subspan(1)) : none;
+}
+
+/// How many arrays stand inside one another.
+std::size_t depth_of(const Value& value) {
+  const Value::Array& items = items_of(value);
+  return value.is<Value::Array>() ? 1 + (items.empty() ? 0 : depth_of(items.front())) : 0;
+}
+
+/// Puts the element of every array of as many axes as `place`, or fewer, in an object.
+void put_elements(DocumentTable& table, const Value& object, std::span<const std::size_t> place,
+                  const std::string& prefix = "") {
+  for (const auto& [key, location, value] : members_of(object)) {
+    const std::string name = prefix.empty() ? key : prefix + "_" + key;
+    if (key == "x" || key == "head_numbers" || key == "parameters") continue;
+    if (key == "correlations") put_elements(table, value, place, name);
+    const std::size_t depth = depth_of(value);
+    if (depth == 0 || depth > place.size()) continue;
+    const Value& one = element(value, place.first(depth));
+    if (one.is<Value::Null>() || one.number()) table.put(name, one);
+  }
+}
+
+Value whole(std::size_t number) {
+  return {static_cast<std::int64_t>(number), Location()};
+}
+
+/// Calls row(place) for every head, or every pair h <= l of heads.
+void for_each_head(TableOf of, std::size_t heads,
+                   const std::function<void(std::span<const std::size_t>)>& row) {
+  for (std::size_t h = 0; h < heads; ++h) {
+    if (of == TableOf::heads) row(std::vector{h});
+    for (std::size_t l = h; l < heads && of == TableOf::pairs; ++l) row(std::vector{h, l});
+  }
+}
+
+void put_heads(DocumentTable& table, std::span<const std::size_t> place) {
+  table.put("head", whole(place[0]));
+  if (place.size() > 1) table.put("head_2", whole(place[1]));
+}
+
+void put_query(DocumentTable& table, const Value& condition, const Value& query) {
+  for (const auto& [key, location, value] : members_of(query)) {
+    const std::string name = condition.find(key) != nullptr ? "query_" + key : key;
+    if (value.is<Value::Members>()) {
+      table.put_all(name, value);
+    } else {
+      table.put(name, value);
+    }
+  }
+  const Value::Array& x = items_of(member(query, "x"));
+  for (std::size_t i = 0; i < x.size(); ++i) table.put("x_" + std::to_string(i), x[i]);
+}
+
+void add_condition(DocumentTable& table, const Value& condition, TableOf of,
+                   const std::function<void()>& begin) {
+  if (of == TableOf::conditions) {
+    const Value& layers = member(condition, "layers");
+    if (!layers.is<Value::Array>()) {
+      begin();
+      table.put_all("", condition);
+    }
+    for (std::size_t l = 0; l < items_of(layers).size(); ++l) {
+      begin();
+      table.put_all("", condition);
+      table.put("layer", whole(l));
+      table.put_all("", items_of(layers)[l]);
+    }
+    return;
+  }
+  const Value::Array& queries = items_of(member(condition, "queries"));
+  const std::size_t heads = items_of(member(condition, "head_weights")).size();
+  for (std::size_t q = 0; q < queries.size(); ++q) {
+    const auto row = [&](std::span<const std::size_t> place) {
+      begin();
+      table.put_all("", condition);
+      table.put("query", whole(q));
+      if (!place.empty()) put_heads(table, place);
+      put_query(table, condition, queries[q]);
+      put_elements(table, condition, place);
+      put_elements(table, queries[q], place);
+    };
+    if (of == TableOf::queries) {
+      row({});
+    } else {
+      for_each_head(of, heads, row);
+    }
+  }
+}
+
+/// Columns of the keys by which conditions differ.
+std::vector<TableColumn> swept_columns(const Value::Array& of) {
+  const std::vector<DifferingKey> differing = differing_keys(of);
+  std::vector<std::string> names;
+  for (const DifferingKey& key : differing) names.push_back(key.key);
+  std::vector<TableColumn> columns;
+  for (std::size_t s = 0; s < differing.size(); ++s) {
+    const std::vector<const Value*>& values = differing[s].values;
+    TableColumn column{.name = short_key(names, s), .key = names[s]};
+    if (std::ranges::all_of(values,
+                            [](const Value* value) { return value->number().has_value(); })) {
+      std::vector<double> numbers;
+      for (const Value* value : values) numbers.push_back(*value->number());
+      column.cells = std::move(numbers);
+      column.whole =
+          std::ranges::all_of(values, [](const Value* value) { return is_whole(*value); });
+    } else {
+      std::vector<std::string> texts;
+      for (const Value* value : values) texts.push_back(text_in(*value));
+      column.cells = std::move(texts);
+    }
+    columns.push_back(std::move(column));
+  }
+  return columns;
+}
+
+void add_conditions(DocumentTable& table, const Value& document, TableOf of) {
+  const Value::Array& all = items_of(member(document, "conditions"));
+  for (std::size_t c = 0; c < all.size(); ++c) {
+    add_condition(table, all[c], of, [&] {
+      table.begin_row();
+      table.conditions.push_back(c);
+    });
+  }
+  for (TableColumn& of_conditions : swept_columns(all)) {
+    TableColumn& key = table.keys.emplace_back(std::move(of_conditions));
+    std::visit(
+        [&](auto& cells) {
+          std::decay_t<decltype(cells)> of_rows;
+          for (const std::size_t c : table.conditions) of_rows.push_back(cells[c]);
+          cells = std::move(of_rows);
+        },
+        key.cells);
+  }
+  for (const char* key : {"layer", "query", "head", "head_2"}) table.make_key(key);
+  table.finish();
+  table.shown = of == TableOf::conditions
+                    ? shown_of_run(table, all.size() > 1,
+                                   all.empty() ? Value() : member(all[0], "parameters"))
+                : of == TableOf::queries ? std::vector<std::string>{"query_mse"}
+                : of == TableOf::heads   ? std::vector<std::string>{"head_bias"}
+                                         : std::vector<std::string>{"head_covariance"};
+}
+
+void add_layers_of_heads(DocumentTable& table, const Value& document, TableOf of) {
+  for (const Value& layer : items_of(member(document, "layers"))) {
+    const auto row = [&](std::span<const std::size_t> place) {
+      table.begin_row();
+      table.put_all("", layer);
+      if (place.empty()) return;
+      put_heads(table, place);
+      put_elements(table, layer, place);
+    };
+    if (of == TableOf::conditions) row({});
+    for_each_head(of, static_cast<std::size_t>(count_of(member(layer, "heads")).value_or(0)), row);
+  }
+  for (const char* key : {"layer", "head", "head_2"}) table.make_key(key);
+  table.finish();
+  for (const std::string& name : table.figures) {
+    const bool of_layer = name.starts_with("index_") && !name.ends_with("_ceiling") &&
+                          !name.ends_with("_mcse") && !name.ends_with("_sd");
+    const bool of_heads = name == "condition_number" || name.starts_with("correlations_");
+    if ((of == TableOf::conditions ? of_layer : of_heads) && table.has_values(name)) {
+      table.shown.push_back(name);
+    }
+  }
+}
+
+void add_rows(DocumentTable& table, const Value& list, std::initializer_list<const char*> keys,
+              std::initializer_list<const char*> shown) {
+  for (const Value& row : items_of(list)) {
+    table.begin_row();
+    table.put_all("", row);
+  }
+  for (const char* key : keys) {
+    if (table.has(key) && table.has_values(key)) table.make_key(key);
+  }
+  table.finish();
+  for (const char* name : shown) {
+    if (table.has(name)) table.shown.emplace_back(name);
+  }
+}
+
+void add_allocations(DocumentTable& table, const Value& document) {
+  const Value& many = member(document, "studies");
+  const Value::Array alone = {document};
+  for (const Value& study : many.is<Value::Array>() ? items_of(many) : alone) {
+    for (const Value& row : items_of(member(study, "allocations"))) {
+      table.begin_row();
+      for (const char* key : {"budget", "n", "rule"}) {
+        table.put(key, study.find(key) != nullptr ? member(study, key) : member(document, key));
+      }
+      table.put_all("", row);
+    }
+  }
+  for (const char* key : {"budget", "n", "rule", "heads", "dim"}) table.make_key(key);
+  table.finish();
+  for (const char* name :
+       {"subspaces", "bandwidth", "temperature", "mse", "replicates", "in_best_set"}) {
+    if (table.has(name) && table.has_values(name)) table.shown.emplace_back(name);
+  }
+}
+
+/// A number or a text that stands as TOML; an array and a table stay text.
+Value of_toml(const std::string& text) {
+  Value value = parse_value(text, "setting", Location());
+  const bool single = !value.is<Value::Array>() && !value.is<Value::Members>();
+  return single ? std::move(value) : Value(text, Location());
+}
+
+void add_cells(DocumentTable& table, const Value& document) {
+  std::vector<std::string> keys;
+  for (const Value& cell : items_of(member(document, "cells"))) {
+    table.begin_row();
+    for (const auto& [key, location, value] : members_of(member(cell, "setting"))) {
+      if (std::ranges::count(keys, key) == 0) keys.push_back(key);
+      table.put(key, of_toml(text_of(value)));
+    }
+    for (const auto& [key, location, value] : members_of(cell)) {
+      if (key != "setting") table.put(key, value);
+    }
+    std::map<double, const Value*> best;
+    for (const Value& point : items_of(member(cell, "points"))) {
+      best[number_of(member(point, "n"))] = &member(point, "best_dim");
+    }
+    const Value::Array& left_out = items_of(member(cell, "at_the_end"));
+    const Value::Array& ends = items_of(member(cell, "ends"));
+    for (std::size_t i = 0; i < std::min(left_out.size(), ends.size()); ++i) {
+      best[number_of(left_out[i])] = &ends[i];
+    }
+    for (const Value& n : items_of(member(document, "n"))) {
+      const std::string name = "dim@" + number_text(number_of(n));
+      const auto at = best.find(number_of(n));
+      if (at != best.end() && at->second->is<Value::Members>()) {
+        table.put_all(name, *at->second);
+      } else {
+        table.put(name, at == best.end() ? Value() : *at->second);
+      }
+    }
+    for (const Value& law : items_of(member(cell, "laws"))) {
+      if (text_of(member(law, "law")) != "power") continue;
+      table.put("exponent", member(law, "slope"));
+      const std::size_t low = 0, high = 1;
+      table.put("exponent_low", element(member(law, "interval"), std::span(&low, 1)));
+      table.put("exponent_high", element(member(law, "interval"), std::span(&high, 1)));
+    }
+  }
+  for (const std::string& key : keys) table.make_key(key);
+  for (std::size_t s = 0; s < keys.size(); ++s) {
+    table.keys[s].key = keys[s];
+    table.keys[s].name = short_key(keys, s);
+  }
+  for (const char* key : {"rule", "budget"}) table.make_key(key);
+  table.finish();
+  for (const std::string& key : keys) std::erase(table.figures, key);
+  for (const std::string& name : table.figures) {
+    if (name.starts_with("dim@") && !name.ends_with("_interpolation")) table.shown.push_back(name);
+  }
+  for (const char* name : {"words", "exponent", "exponent_low", "exponent_high"}) {
+    if (table.has(name)) table.shown.emplace_back(name);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<TableSource> table_of_document(const Value& document, const std::string& file,
+                                               TableOf of) {
+  auto table = std::make_unique<DocumentTable>();
+  const std::optional<SourceKind> kind = kind_of(document);
+  const bool of_diff = document.find("differences") != nullptr && document.find("matching");
+  if (!kind && !of_diff) return nullptr;
+  const bool has_heads = !of_diff && (*kind == SourceKind::run || *kind == SourceKind::theory ||
+                                      *kind == SourceKind::heads);
+  if (of != TableOf::conditions && !has_heads) {
+    throw InvalidInput(std::string("--of ") + name_of(of) + ": " + file + " has no figures of " +
+                       name_of(of) + " - leave it out");
+  }
+  if (of_diff) {
+    add_rows(*table, member(document, "differences"), {"condition", "figure"},
+             {"in_mcse", "difference", "a", "b"});
+    return table;
+  }
+  switch (*kind) {
+    case SourceKind::run:
+    case SourceKind::theory:
+      add_conditions(*table, document, of);
+      break;
+    case SourceKind::verdicts:
+      add_rows(*table, member(document, "claims"),
+               {"claim", "form", "index", "kernel", "regression", "stages"},
+               {"verdict", "effect", "margin"});
+      break;
+    case SourceKind::allocation:
+      add_allocations(*table, document);
+      break;
+    case SourceKind::map:
+      add_cells(*table, document);
+      break;
+    case SourceKind::heads:
+      add_layers_of_heads(*table, document, of);
+      break;
+  }
+  std::erase_if(table->shown, [&](const std::string& name) { return !table->has(name); });
+  if (of != TableOf::conditions && table->shown.empty()) {
+    throw InvalidInput(std::string("--of ") + name_of(of) + ": " + file + " has no figures of " +
+                       name_of(of) +
+                       " (drawn again, of aggregate moments, or too many for a summary.json)");
+  }
+  return table;
+}
+
+}  // namespace headlab::tools

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file What of some results a table shows, and how its rows and columns lie.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/moments/jackknife.h"
+#include "tools/tables/table_source.h"
+
+namespace headlab::tools {
+
+/// The word that stands for all figures.
+inline constexpr const char* all_figures = "all";
+
+struct TableRequest {
+  std::vector<std::string> figures = {};  ///< those that a terminal shows where there is none
+  bool one_figure_a_row = false;          ///< --long
+  std::vector<std::string> rows = {};     ///< keys of a two-way table
+  std::optional<std::string> columns = {};
+  std::vector<std::pair<std::string, std::string>> where = {};  ///< keys and their values
+};
+
+/// A text, or a number with its error.
+using Cell = std::variant<std::string, Estimate>;
+
+struct ShownColumn {
+  std::string name;
+  std::string error = {};  ///< what the errors of the numbers are; empty: none
+  bool text = false;
+  bool whole = false;
+  bool key = false;
+  std::function<Cell(std::size_t row)> cell;
+};
+
+/// A table as it is written, made cell by cell.
+struct ShownTable {
+  std::vector<ShownColumn> columns;
+  std::size_t rows = 0;
+};
+
+/// Throws InvalidInput, naming the option, for what the results do not have and for a two-way table
+/// with several conditions in one cell.
+ShownTable select_table(std::shared_ptr<const TableSource> source, const TableRequest& request);
+
+}  // namespace headlab::tools
