@@ -11,16 +11,20 @@ from . import _engine
 from ._arguments import assign, duration, path, whole
 from ._errors import RunError, ScenarioError, translated
 from ._jobs import Progress, finish, warn_unfinished
-from ._labelled import Document, dataset_of_group, frame_of
+from ._labelled import dataset_of_group
 from ._scenario import ScenarioLike, Sets, Source
+from ._tables import Document
 
 if TYPE_CHECKING:
-    import pandas
     import xarray
 
 
 class Allocation(Document):
-    """What is advised for each budget and n, with the candidates behind it; growth and maps."""
+    """What is advised for each budget and n, with the candidates behind it; growth and maps.
+
+    ``frame`` has one row a candidate: budget, n, rule, heads, dim, bandwidth, mse, mse_mcse, ...; of
+    a map one row a cell: swept keys, rule, budget, words, ``dim@N``, exponent, ...
+    """
 
     def __init__(
         self, text: str, table: str, complete: bool, content: Mapping[str, Any] | None = None
@@ -46,49 +50,11 @@ class Allocation(Document):
         return dict(self.studies[0]["advice"])
 
     @property
-    def frame(self) -> pandas.DataFrame:
-        """One row a candidate: budget, n, heads, dim, bandwidth, mse, mcse, ... (needs pandas).
-
-        Of a map one row a cell: swept keys, rule, budget, words, ``dim@N``, exponent, ...
-        """
-        if self._content is not None:
-            return frame_of(_cell(cell, self.summary["n"]) for cell in self.cells)
-        rows = []
-        for study in self.studies:
-            for row in study["allocations"]:
-                flat = {k: v for k, v in row.items() if not isinstance(v, dict)}
-                if isinstance(row["mse"], dict):
-                    flat |= {"mse": row["mse"]["value"], "mcse": row["mse"]["mcse"]}
-                rows.append({"budget": study["budget"], "n": study["n"], **flat})
-        return frame_of(rows)
-
-    @property
     def dataset(self) -> xarray.Dataset:
         """Of a map the content of map.nc over (cell, n), docs/growth.md (needs xarray)."""
         if self._content is None:
             raise ScenarioError("dataset: is of a map - look at frame, or write map=True")
         return dataset_of_group(self._content)
-
-
-def _plain(toml: str) -> Any:
-    """A number or a text of TOML as itself; arrays and tables stay in TOML."""
-    import tomllib
-
-    value = tomllib.loads(f"value = {toml}")["value"]
-    return toml if isinstance(value, (list, dict)) else value
-
-
-def _cell(cell: Mapping[str, Any], sizes: Iterable[int]) -> dict[str, Any]:
-    row = {key: _plain(toml) for key, toml in cell["setting"].items()}
-    row |= {name: cell[name] for name in ("rule", "budget", "words", "trend")}
-    best = {one["n"]: one["best_dim"]["value"] for one in cell["points"]}
-    best |= dict(zip(cell["at_the_end"], cell["ends"], strict=True))
-    row |= {f"dim@{n}": best.get(n) for n in sizes}
-    for law in cell["laws"]:
-        if law["name"] == "power":
-            low, high = law["interval"]
-            row |= {"exponent": law["slope"], "exponent_low": low, "exponent_high": high}
-    return row
 
 
 def allocate(

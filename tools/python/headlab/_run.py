@@ -23,6 +23,7 @@ from ._errors import HeadlabError, HeadlabWarning, RunError, ScenarioError, tran
 from ._jobs import TRAINING_SET, Progress, finish, watch
 from ._labelled import Labelled, dataset_of_group
 from ._scenario import ScenarioLike, Sets, Source, save_arrays
+from ._tables import Given, Tabular
 
 if TYPE_CHECKING:
     import xarray
@@ -56,7 +57,7 @@ class Difference:
         return "\n".join(lines)
 
 
-class Result(Labelled):
+class Result(Tabular, Labelled):
     """Results of a run: figures with Monte Carlo standard errors, by name.
 
     ``r["mse"]`` [condition] is the mean squared error averaged over queries,
@@ -75,7 +76,7 @@ class Result(Labelled):
         interrupted: bool = False,
     ) -> None:
         super().__init__()
-        self._given = outcome
+        self._run = outcome
         self._path = path
         self._contents = files
         self._notes = list(outcome.notes if outcome is not None else notes)
@@ -87,10 +88,18 @@ class Result(Labelled):
         return self._tables(False)
 
     def _tables(self, nodes: bool) -> Mapping[str, Any]:
-        if self._given is not None:
-            return self._given.tables(nodes)
+        if self._run is not None:
+            return self._run.tables(nodes)
         with self._stored() as path, translated():
             return _engine.open_results(str(path))
+
+    @contextmanager
+    def _given(self) -> Iterator[Given]:
+        if self._run is not None:
+            yield self._run, None, None
+            return
+        with self._stored() as path:
+            yield None, None, str(path)
 
     @contextmanager
     def _stored(self) -> Iterator[Path]:
@@ -123,8 +132,8 @@ class Result(Labelled):
     @cached_property
     def _outcome(self) -> _engine.RunOutcome:
         """The run itself; of a file it is recomputed from the nodes."""
-        if self._given is not None:
-            return self._given
+        if self._run is not None:
+            return self._run
         with self._stored() as path, translated():
             try:
                 return _engine.restore_results(str(path), str(path.parent))
@@ -135,8 +144,8 @@ class Result(Labelled):
     @property
     def complete(self) -> bool:
         """False where Ctrl-C or a time limit ended the run early: `out` and `resume` continue it."""
-        if self._given is not None:
-            return self._given.complete
+        if self._run is not None:
+            return self._run.complete
         return bool(self.attributes["complete"])
 
     @property
@@ -157,7 +166,7 @@ class Result(Labelled):
     @cached_property
     def summary(self) -> dict[str, Any]:
         """The content of summary.json: also looks of `until`, extremes, closed forms compared."""
-        if self._given is None:
+        if self._run is None:
             with self._stored() as path:
                 beside = path.with_name("summary.json")
                 if beside.exists():
@@ -168,20 +177,17 @@ class Result(Labelled):
         return dict(json.loads(self._outcome.summary()))
 
     @property
-    def nodes(self) -> xarray.Dataset | dict[str, xarray.Dataset]:
+    def nodes(self) -> xarray.Dataset:
         """The moments that figures and standard errors come from (docs/results-nc.md).
 
-        One Dataset, or one for each layout where conditions differ in their numbers of heads or
-        queries. Needs xarray.
+        Where conditions differ in their numbers of heads or queries, statistics, pairs and queries
+        that a node lacks are NaN. Needs xarray.
         """
         group = self._tables(True)
         if "nodes" in group["groups"]:
             return dataset_of_group(group["groups"]["nodes"])
-        return {
-            name: dataset_of_group(inner["groups"]["nodes"])
-            for name, inner in group["groups"].items()
-            if "nodes" in inner["groups"]
-        }
+        layouts = [inner["groups"]["nodes"] for inner in group["groups"].values() if "nodes" in inner["groups"]]
+        return _joined_nodes([dataset_of_group(nodes) for nodes in layouts])
 
     def difference(
         self, figure: str, over: str | None = None, *, against: str | None = None
@@ -235,7 +241,7 @@ class Result(Labelled):
         """
         folder, overwrite = path_text("folder", folder), flag("overwrite", overwrite)
         nodes = flag("nodes", nodes)
-        if self._given is None:
+        if self._run is None:
             target, files = Path(folder), self._files()
             target.mkdir(parents=True, exist_ok=True)
             for name in ("results.nc", "summary.json"):
@@ -245,7 +251,7 @@ class Result(Labelled):
                 (target / name).write_bytes(content)
             return
         with translated():
-            self._given.save(folder, overwrite, nodes)
+            self._run.save(folder, overwrite, nodes)
         self._save_scenario(Path(folder))
 
     def _save_scenario(self, folder: Path) -> None:
@@ -270,6 +276,22 @@ class Result(Labelled):
             cells += [f"{self[n][i]:.5g} ± {self[n + '_mcse'][i]:.1g}" for n in names]
             lines.append("  " + "  ".join(cells))
         return "\n".join(lines) + "\n"
+
+
+def _joined_nodes(layouts: list[xarray.Dataset]) -> xarray.Dataset:
+    """Nodes of several layouts, over the queries, statistics and pairs of all of them."""
+    import xarray
+
+    aligned = []
+    for nodes in layouts:
+        for axis in {"query", "layer"} & set(nodes.dims):
+            nodes = nodes.assign_coords({axis: range(nodes.sizes[axis])})
+        if "pair" in nodes.dims:
+            pairs = ["pair_first", "pair_second"]
+            nodes = nodes.set_coords(pairs).set_xindex(pairs, xarray.indexes.PandasMultiIndex)
+        aligned.append(nodes)
+    joined = xarray.concat(aligned, "node", data_vars="all", coords="minimal", join="outer")
+    return joined.reset_index("pair").reset_coords() if "pair" in joined.dims else joined
 
 
 def _result_of_files(files: Mapping[str, bytes], notes: list[str], interrupted: bool) -> Result:

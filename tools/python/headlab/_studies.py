@@ -20,18 +20,18 @@ from ._arguments import text as text_of
 from ._arguments import whole
 from ._errors import ScenarioError, translated
 from ._jobs import TRAINING_SET, Progress, finish, wait, warn_unfinished
-from ._labelled import Document, Labelled, frame_of, suggestion
+from ._labelled import Labelled, suggestion
 from ._run import Result
 from ._scenario import ScenarioLike, Sets, Source
+from ._tables import Document, Tabular
 
 if TYPE_CHECKING:
-    import pandas
     from numpy.typing import NDArray
 
     from .heads import Heads
 
 
-class Theory(Labelled):
+class Theory(Tabular, Labelled):
     """Closed forms under the names of a Result; ``_remainder`` in place of ``_mcse``.
 
     A remainder is how far a first-order form may be off by its next orders, or the change of an
@@ -40,6 +40,7 @@ class Theory(Labelled):
 
     def __init__(self, text: str, table: str, group: Mapping[str, Any]) -> None:
         super().__init__(group)
+        self._text = text
         self._table = table
         #: The document of ``headlab theory --json``.
         self.summary: dict[str, Any] = json.loads(text)
@@ -93,12 +94,6 @@ class Verdicts(Document, Sequence[Verdict]):
     def __len__(self) -> int:
         return len(self._all)
 
-    @property
-    def frame(self) -> pandas.DataFrame:
-        return frame_of(
-            {name: getattr(v, name) for name in Verdict.__dataclass_fields__ if name != "details"}
-            for v in self._all
-        )
 
 
 def _verdict(row: dict[str, Any]) -> Verdict:
@@ -259,20 +254,6 @@ class Comparison(Document):
         """Figures that differ, by Holm's procedure."""
         return int(self.summary["counts"]["differ"])
 
-    @property
-    def frame(self) -> pandas.DataFrame:
-        """One row a figure, the largest difference first (needs pandas)."""
-        rows = []
-        for row in self.summary["differences"]:
-            flat: dict[str, Any] = {}
-            for name, value in row.items():
-                if isinstance(value, dict):
-                    flat[name] = value.get("value")
-                    flat[name + "_mcse"] = value.get("mcse")
-                else:
-                    flat[name] = value
-            rows.append(flat)
-        return frame_of(rows)
 
 
 def diff(a: Result | str | os.PathLike[str], b: Result | str | os.PathLike[str]) -> Comparison:

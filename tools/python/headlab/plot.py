@@ -395,7 +395,7 @@ class Plots:
         if figure != "mse":
             raise ScenarioError("convergence: is known of mse")
         nodes = self._r.nodes
-        if isinstance(nodes, dict) or "pair" not in nodes.sizes:
+        if "pair" not in nodes.sizes or bool(nodes["mean"].isnull().any()):
             raise ScenarioError("convergence: needs conditions of one layout with moments of pairs")
         found = [_running_mse(self._r, nodes, i) for i in range(self._count())]
         if not any(len(counts) for counts, _ in found):

@@ -11,6 +11,8 @@
 #include "engine/scenario/law_reader.h"
 #include "kernels/backends.h"
 #include "tools/python/src/studies.h"
+#include "tools/python/src/tables.h"
+#include "tools/python/src/values.h"
 
 namespace headlab::python {
 
@@ -141,6 +143,7 @@ NB_MODULE(_engine, module) {
 
   bind_run(module);
   bind_studies(module);
+  bind_tables(module);
   bind_allocations(module);
   bind_data(module);
   bind_estimates(module);

@@ -106,7 +106,7 @@ def test_allocations(program: str) -> None:
     )  # fmt: skip
     assert without_times(a.summary) == without_times(theirs)
     assert a.advice["heads"] * a.advice["dim"] == 4
-    assert set(a.frame["heads"]) == {1, 2, 4} and (a.frame["mcse"] > 0).all()
+    assert set(a.frame["heads"]) == {1, 2, 4} and (a.frame["mse_mcse"] > 0).all()
     assert "± is one Monte Carlo standard error" in repr(a)
     for wrong in (0, [], 1.5, 2**30):
         with pytest.raises(hl.ScenarioError, match="budget"):
@@ -156,7 +156,7 @@ def test_a_map_of_growth(program: str, small: dict[str, Any], tmp_path: Path) ->
     )  # fmt: skip
     assert without_times(a.summary) == without_times(theirs)
     assert without_times(json.loads((tmp_path / "a/map.json").read_text())) == without_times(theirs)
-    assert list(a.frame["heads.kernel.bandwidth"]) == [0.8, 0.8, 1.5, 1.5]
+    assert list(a.frame["bandwidth"]) == [0.8, 0.8, 1.5, 1.5]
     assert list(a.frame["words"]) == [cell["words"] for cell in theirs["cells"]]
     data = a.dataset
     assert dict(data.sizes) == {"cell": 4, "n": 4} and list(data["n"]) == sizes
