@@ -78,6 +78,7 @@ COMMANDS = [
                          "--out", "heads.nc"], unit="this set of keys"),
     Command("diff", ["diff", "results_a", "results_b", "--json", "o.json"], span=0.2, unit=""),
     Command("report", ["report", "results_a", "--out", "o.html"], span=0.2, unit=""),
+    Command("table", ["table", "results_a", "--out", "o.csv"], span=0.2, unit=""),
 ]
 
 

@@ -57,7 +57,8 @@ class Command:
 SMALL = "--replicates 64 --threads 2 --quiet"
 COMMANDS = [
     Command("run", f"run s.toml {SMALL} --out o"),
-    Command("run --json --report", f"run s.toml {SMALL} --json o.json --report o.html", outputs=("o.json", "o.html")),
+    Command("run --json --report --table", f"run s.toml {SMALL} --json o.json --report o.html --table o.csv",
+            outputs=("o.json", "o.html", "o.csv")),
     Command("run --resume", "run s.toml --replicates 96 --threads 2 --quiet --out o --resume",
             before=(f"run s.toml {SMALL} --out o",)),
     Command("run --overwrite", f"run s.toml {SMALL} --out o --overwrite",
@@ -75,6 +76,7 @@ COMMANDS = [
             precious=("o/condition_000/shard_002/notes.txt",)),
     Command("replay", "replay a.toml --replicate 3 --quiet --out o"),
     Command("report", "report p --out o.html", before=(f"run s.toml {SMALL} --out p",), outputs=("o.html",)),
+    Command("table", "table p --out o.csv", before=(f"run s.toml {SMALL} --out p",), outputs=("o.csv",)),
     Command("theory", "theory a.toml --json o.json", outputs=("o.json",)),
     Command("import-heads", "import-heads model.safetensors --arch bert --heads 3 --out o.nc", outputs=("o.nc",)),
     Command("hdi", "hdi heads.nc --json o.json --report o.html",
