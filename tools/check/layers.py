@@ -34,6 +34,7 @@ validation/theory/mechanisms
 validation/theory/depth
 validation/theory
 validation/statistics
+validation/curves
 validation/difference
 validation/diversity
 validation/compression

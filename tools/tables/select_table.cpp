@@ -25,12 +25,6 @@ Cell cell_at(const TableColumn& column, std::size_t row) {
   return Estimate{std::get<std::vector<double>>(column.cells)[row], error};
 }
 
-std::string text_at(const TableColumn& column, std::size_t row) {
-  const Cell cell = cell_at(column, row);
-  if (const auto* text = std::get_if<std::string>(&cell)) return *text;
-  return number_text(std::get<Estimate>(cell).value);
-}
-
 std::string last_part(const std::string& key) {
   return key.substr(key.rfind('.') + 1);
 }
@@ -38,35 +32,6 @@ std::string last_part(const std::string& key) {
 std::string underscored(std::string key) {
   std::ranges::replace(key, '.', '_');
   return key;
-}
-
-/// A key by its short name, by the whole of it or by the name that results.nc has for it; or a
-/// figure without errors, as n. \param option names what asks for it
-TableColumn key_of(const TableSource& source, const std::string& name, const std::string& option) {
-  for (const TableColumn& key : source.keys) {
-    if (name == key.name ||
-        (!key.key.empty() && (name == key.key || name == underscored(key.key)))) {
-      return key;
-    }
-  }
-  const auto ends_so = [&](const TableColumn& key) { return last_part(key.key) == name; };
-  if (std::ranges::count_if(source.keys, ends_so) == 1) {
-    return *std::ranges::find_if(source.keys, ends_so);
-  }
-  if (name == "condition" && !source.conditions.empty()) {
-    return {.name = name,
-            .cells = std::vector<double>(source.conditions.begin(), source.conditions.end()),
-            .whole = true};
-  }
-  std::vector<std::string> known;
-  for (const TableColumn& key : source.keys) known.push_back(key.name);
-  if (source.has(name)) {
-    TableColumn figure = source.figure(name);
-    if (figure.error.empty()) return figure;
-    throw InvalidInput(option + ": " + name +
-                       " is a figure with a standard error (allowed: " + listed(known) + ")");
-  }
-  throw InvalidInput(option + ": unknown key \"" + one_line(name) + "\"" + suggestion(name, known));
 }
 
 /// Whether a cell is the value that was written.
@@ -346,6 +311,39 @@ ShownTable two_way_table(const TableSource& source, const TableRequest& request,
 }
 
 }  // namespace
+
+std::string text_at(const TableColumn& column, std::size_t row) {
+  const Cell cell = cell_at(column, row);
+  if (const auto* text = std::get_if<std::string>(&cell)) return *text;
+  return number_text(std::get<Estimate>(cell).value);
+}
+
+TableColumn key_of(const TableSource& source, const std::string& name, const std::string& option) {
+  for (const TableColumn& key : source.keys) {
+    if (name == key.name ||
+        (!key.key.empty() && (name == key.key || name == underscored(key.key)))) {
+      return key;
+    }
+  }
+  const auto ends_so = [&](const TableColumn& key) { return last_part(key.key) == name; };
+  if (std::ranges::count_if(source.keys, ends_so) == 1) {
+    return *std::ranges::find_if(source.keys, ends_so);
+  }
+  if (name == "condition" && !source.conditions.empty()) {
+    return {.name = name,
+            .cells = std::vector<double>(source.conditions.begin(), source.conditions.end()),
+            .whole = true};
+  }
+  std::vector<std::string> known;
+  for (const TableColumn& key : source.keys) known.push_back(key.name);
+  if (source.has(name)) {
+    TableColumn figure = source.figure(name);
+    if (figure.error.empty()) return figure;
+    throw InvalidInput(option + ": " + name +
+                       " is a figure with a standard error (allowed: " + listed(known) + ")");
+  }
+  throw InvalidInput(option + ": unknown key \"" + one_line(name) + "\"" + suggestion(name, known));
+}
 
 ShownTable select_table(std::shared_ptr<const TableSource> source, const TableRequest& request) {
   const auto chosen = std::make_shared<Chosen>(Chosen{.keys = source->keys,

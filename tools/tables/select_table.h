@@ -45,6 +45,13 @@ struct ShownTable {
   std::size_t rows = 0;
 };
 
+/// A key by its short name, by the whole of it or by the name that results.nc has for it; or a
+/// figure without errors, as n. Throws InvalidInput, naming `option`.
+TableColumn key_of(const TableSource& source, const std::string& name, const std::string& option);
+
+/// The text of a cell in full.
+std::string text_at(const TableColumn& column, std::size_t row);
+
 /// Throws InvalidInput, naming the option, for what the results do not have and for a two-way table
 /// with several conditions in one cell.
 ShownTable select_table(std::shared_ptr<const TableSource> source, const TableRequest& request);

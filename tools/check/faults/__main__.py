@@ -77,6 +77,7 @@ COMMANDS = [
     Command("replay", "replay a.toml --replicate 3 --quiet --out o"),
     Command("report", "report p --out o.html", before=(f"run s.toml {SMALL} --out p",), outputs=("o.html",)),
     Command("table", "table p --out o.csv", before=(f"run s.toml {SMALL} --out p",), outputs=("o.csv",)),
+    Command("along", "along p --over bandwidth --json o.json", before=(f"run s.toml {SMALL} --out p",), outputs=("o.json",)),
     Command("theory", "theory a.toml --json o.json", outputs=("o.json",)),
     Command("import-heads", "import-heads model.safetensors --arch bert --heads 3 --out o.nc", outputs=("o.nc",)),
     Command("hdi", "hdi heads.nc --json o.json --report o.html",

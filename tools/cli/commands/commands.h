@@ -59,6 +59,7 @@ Command replay_command();
 Command diff_command();
 Command report_command();
 Command table_command();
+Command along_command();
 Command merge_command();
 Command status_command();
 Command hdi_command();
