@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -364,42 +365,71 @@ Value of_toml(const std::string& text) {
   return single ? std::move(value) : Value(text, Location());
 }
 
-void add_cells(DocumentTable& table, const Value& document) {
+/// The best dimension at each n: inside the range, at an end of it, or by theory.
+std::map<double, const Value*> best_dimensions(const Value& growth, const Value& document) {
+  std::map<double, const Value*> best;
+  for (const Value& point : items_of(member(growth, "points"))) {
+    best[number_of(member(point, "n"))] = &member(point, "best_dim");
+  }
+  const Value::Array& left_out = items_of(member(growth, "at_the_end"));
+  const Value::Array& ends = items_of(member(growth, "ends"));
+  for (std::size_t i = 0; i < std::min(left_out.size(), ends.size()); ++i) {
+    best[number_of(left_out[i])] = &ends[i];
+  }
+  for (const Value& study : items_of(member(document, "studies"))) {
+    const Value* by_theory = study.find("best_dim");
+    if (by_theory == nullptr || member(study, "budget") != member(growth, "budget")) continue;
+    best[number_of(member(study, "n"))] = by_theory;
+  }
+  return best;
+}
+
+/// All n of a document, ascending.
+std::set<double> sizes_of(const Value& document) {
+  std::set<double> sizes;
+  for (const Value& n : items_of(member(document, "n"))) sizes.insert(number_of(n));
+  for (const Value& study : items_of(member(document, "studies"))) {
+    sizes.insert(number_of(member(study, "n")));
+  }
+  return sizes;
+}
+
+void put_growth(DocumentTable& table, const Value& growth, const Value& document) {
+  const std::map<double, const Value*> best = best_dimensions(growth, document);
+  for (const double n : sizes_of(document)) {
+    const std::string name = "dim@" + number_text(n);
+    const auto at = best.find(n);
+    const Value& dim = at == best.end() ? Value() : *at->second;
+    if (dim.is<Value::Members>()) {
+      table.put_all(name, dim);
+    } else {
+      table.put(name, dim);
+      table.put(name + "_at_the_end", at == best.end() ? Value() : Value(true, Location()));
+    }
+  }
+  for (const Value& law : items_of(member(growth, "laws"))) {
+    if (text_of(member(law, "law")) != "power") continue;
+    table.put("exponent", member(law, "slope"));
+    const std::size_t low = 0, high = 1;
+    table.put("exponent_low", element(member(law, "interval"), std::span(&low, 1)));
+    table.put("exponent_high", element(member(law, "interval"), std::span(&high, 1)));
+  }
+}
+
+/// How the best dimension grows, a row for each setting of a map, rule and budget.
+void add_growths(DocumentTable& table, const Value& list, const Value& document) {
   std::vector<std::string> keys;
-  for (const Value& cell : items_of(member(document, "cells"))) {
+  for (const Value& growth : items_of(list)) {
     table.begin_row();
-    for (const auto& [key, location, value] : members_of(member(cell, "setting"))) {
+    for (const auto& [key, location, value] : members_of(member(growth, "setting"))) {
       if (std::ranges::count(keys, key) == 0) keys.push_back(key);
       table.put(key, of_toml(text_of(value)));
     }
-    for (const auto& [key, location, value] : members_of(cell)) {
+    if (growth.find("rule") == nullptr) table.put("rule", member(document, "rule"));
+    for (const auto& [key, location, value] : members_of(growth)) {
       if (key != "setting") table.put(key, value);
     }
-    std::map<double, const Value*> best;
-    for (const Value& point : items_of(member(cell, "points"))) {
-      best[number_of(member(point, "n"))] = &member(point, "best_dim");
-    }
-    const Value::Array& left_out = items_of(member(cell, "at_the_end"));
-    const Value::Array& ends = items_of(member(cell, "ends"));
-    for (std::size_t i = 0; i < std::min(left_out.size(), ends.size()); ++i) {
-      best[number_of(left_out[i])] = &ends[i];
-    }
-    for (const Value& n : items_of(member(document, "n"))) {
-      const std::string name = "dim@" + number_text(number_of(n));
-      const auto at = best.find(number_of(n));
-      if (at != best.end() && at->second->is<Value::Members>()) {
-        table.put_all(name, *at->second);
-      } else {
-        table.put(name, at == best.end() ? Value() : *at->second);
-      }
-    }
-    for (const Value& law : items_of(member(cell, "laws"))) {
-      if (text_of(member(law, "law")) != "power") continue;
-      table.put("exponent", member(law, "slope"));
-      const std::size_t low = 0, high = 1;
-      table.put("exponent_low", element(member(law, "interval"), std::span(&low, 1)));
-      table.put("exponent_high", element(member(law, "interval"), std::span(&high, 1)));
-    }
+    put_growth(table, growth, document);
   }
   for (const std::string& key : keys) table.make_key(key);
   for (std::size_t s = 0; s < keys.size(); ++s) {
@@ -410,10 +440,13 @@ void add_cells(DocumentTable& table, const Value& document) {
   table.finish();
   for (const std::string& key : keys) std::erase(table.figures, key);
   for (const std::string& name : table.figures) {
-    if (name.starts_with("dim@") && !name.ends_with("_interpolation")) table.shown.push_back(name);
+    const bool detail = name.ends_with("_interpolation") || name.ends_with("_at_the_end");
+    if (name.starts_with("dim@") && !detail) table.shown.push_back(name);
   }
-  for (const char* name : {"words", "exponent", "exponent_low", "exponent_high"}) {
-    if (table.has(name)) table.shown.emplace_back(name);
+  table.shown.emplace_back(table.has("words") ? "words" : "verdict");
+  for (const char* name :
+       {"exponent", "exponent_low", "exponent_high", "first_order", "condensation", "asymptotic"}) {
+    if (table.has(name) && table.has_values(name)) table.shown.emplace_back(name);
   }
 }
 
@@ -425,9 +458,12 @@ std::unique_ptr<TableSource> table_of_document(const Value& document, const std:
   const std::optional<SourceKind> kind = kind_of(document);
   const bool of_diff = document.find("differences") != nullptr && document.find("matching");
   if (!kind && !of_diff) return nullptr;
-  const bool has_heads = !of_diff && (*kind == SourceKind::run || *kind == SourceKind::theory ||
-                                      *kind == SourceKind::heads);
-  if (of != TableOf::conditions && !has_heads) {
+  const bool of_heads = !of_diff && (*kind == SourceKind::run || *kind == SourceKind::theory ||
+                                     *kind == SourceKind::heads);
+  const bool has_rows = of == TableOf::growth ? !of_diff && *kind == SourceKind::allocation &&
+                                                    !items_of(member(document, "growth")).empty()
+                                              : of == TableOf::conditions || of_heads;
+  if (!has_rows) {
     throw InvalidInput(std::string("--of ") + name_of(of) + ": " + file + " has no figures of " +
                        name_of(of) + " - leave it out");
   }
@@ -447,10 +483,14 @@ std::unique_ptr<TableSource> table_of_document(const Value& document, const std:
                {"verdict", "effect", "margin"});
       break;
     case SourceKind::allocation:
-      add_allocations(*table, document);
+      if (of == TableOf::growth) {
+        add_growths(*table, member(document, "growth"), document);
+      } else {
+        add_allocations(*table, document);
+      }
       break;
     case SourceKind::map:
-      add_cells(*table, document);
+      add_growths(*table, member(document, "cells"), document);
       break;
     case SourceKind::heads:
       add_layers_of_heads(*table, document, of);

@@ -32,6 +32,7 @@ std::vector<std::string> axes_of_rows(TableOf of) {
       return {"query", "head"};
     case TableOf::pairs:
       return {"query", "head", "head_2"};
+    case TableOf::growth:
     case TableOf::conditions:
       break;
   }
@@ -54,6 +55,9 @@ class ResultsTable : public TableSource {
       throw InvalidInput(file +
                          ": is one shard of a run - join them with headlab merge and give its "
                          "folder");
+    }
+    if (of == TableOf::growth) {
+      throw InvalidInput("--of growth: " + file + " has no growth - leave it out");
     }
     find_blocks();
     const bool of_layers = !blocks_.empty() && blocks_.front().group.has_dimension("layer");

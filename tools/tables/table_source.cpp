@@ -120,6 +120,8 @@ const char* name_of(TableOf of) {
       return "queries";
     case TableOf::pairs:
       return "pairs";
+    case TableOf::growth:
+      return "growth";
     case TableOf::conditions:
       break;
   }

@@ -33,7 +33,7 @@ struct TableColumn {
 };
 
 /// What the rows are.
-enum class TableOf { conditions, heads, queries, pairs };
+enum class TableOf { conditions, heads, queries, pairs, growth };
 
 /// The word of --of, "heads"; of conditions empty.
 const char* name_of(TableOf of);

@@ -56,9 +56,13 @@ struct TableArguments {
                  request.columns);
     options.texts("--where", "KEY=VALUE", "Rows where a key has this value alone; may be repeated",
                   where);
-    options.choice(
-        "--of", "WORD", "A row a head, query or pair of heads", of,
-        {{"heads", TableOf::heads}, {"queries", TableOf::queries}, {"pairs", TableOf::pairs}});
+    options.choice("--of", "WORD",
+                   "A row a head, query or pair of heads, or of allocations how the best d_k grows",
+                   of,
+                   {{"heads", TableOf::heads},
+                    {"queries", TableOf::queries},
+                    {"pairs", TableOf::pairs},
+                    {"growth", TableOf::growth}});
     options.number("--digits", "N",
                    "Digits of a standard error in LaTeX and Markdown; 2 by default", style.digits,
                    1, max_digits);

@@ -78,7 +78,7 @@ class Tabular:
         """The text that ``headlab table`` writes: "csv", "latex" or "markdown" (docs/tables.md).
 
         `figures` by their names, or "all"; without any those that ``print`` shows. Options:
-        of="heads", "queries" or "pairs"; long=True; rows="d", columns="n" of a two-way table;
+        of="heads", "queries", "pairs" or "growth"; long=True; rows="d", columns="n" of a two-way table;
         where={"bandwidth": 0.4}; digits=2 of a standard error; pm=True for ± in LaTeX.
         """
         if format in ("columns", "cells"):

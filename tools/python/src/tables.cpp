@@ -43,12 +43,13 @@ struct TableGiven {
 
 tools::TableOf table_of(const std::string& word) {
   if (word.empty()) return tools::TableOf::conditions;
-  for (const tools::TableOf of :
-       {tools::TableOf::heads, tools::TableOf::queries, tools::TableOf::pairs}) {
+  Texts words;
+  for (const tools::TableOf of : {tools::TableOf::heads, tools::TableOf::queries,
+                                  tools::TableOf::pairs, tools::TableOf::growth}) {
     if (word == tools::name_of(of)) return of;
+    words.emplace_back(tools::name_of(of));
   }
-  throw InvalidInput("of: \"" + word + "\" is unknown" +
-                     suggestion(word, {"heads", "queries", "pairs"}));
+  throw InvalidInput("of: \"" + one_line(word) + "\" is unknown" + suggestion(word, words));
 }
 
 std::unique_ptr<tools::TableSource> source_of(const TableGiven& given, tools::TableOf of) {
