@@ -75,6 +75,21 @@ def check_long(text, summary, quantile):
                 raise Fault(f"{row['figure']}: {column} is {row[column]}, not {end}")
 
 
+def check_alike(of_results, of_summary, least):
+    """What results.nc and summary.json both have is the same; at least so many columns are in both."""
+    left, right = rows_of(of_results), rows_of(of_summary)
+    if len(left) != len(right):
+        raise Fault("rows")
+    names = [name for name in left[0] if name in right[0]]
+    if len(names) < least:
+        raise Fault(f"columns in common: {names}")
+    for one, other in zip(left, right):
+        for name in names:
+            # Whole numbers that are null in summary.json are 0 in results.nc.
+            if one[name] != other[name] and (one[name], other[name]) != ("0", ""):
+                raise Fault(f"{name}: {one[name]} is not {other[name]}")
+
+
 def must_find(check, *arguments):
     try:
         check(*arguments)
@@ -105,8 +120,8 @@ def run_r(source, folder, headlab):
     if rscript is None:
         print("Rscript is not here: the lines of R were not run")
         return
-    subprocess.run([headlab, "run", "s.toml", "--out", "out/mine", "--quiet"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
-    subprocess.run([headlab, "table", "out/mine", "--out", "mine.csv"], cwd=folder, check=True, stderr=subprocess.DEVNULL)
+    for command in ("run s.toml --out out/mine --quiet", "table out/mine --out mine.csv"):
+        subprocess.run([headlab, *command.split()], cwd=folder, check=True, capture_output=True)
     page = (pathlib.Path(source) / "docs/tables.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```r\n(.*?)```", page, re.S)
     if len(blocks) != 2:
@@ -143,6 +158,21 @@ def main():
         long = output("table", "o", "--long", "--figures", ",".join(FIGURES))
         check_long(long, summary, quantile)
         must_find(check_long, long, summary, 1.96)
+
+        for options in (["--compare"], ["--difference", "data.noise.sd"], ["--set", 'run.controls="exact"'],
+                        ["--set", 'run.moments="aggregate"'],
+                        ["--set", 'heads.subspaces={ law = "haar", redraw = true }', "--replicates", "1024"]):
+            output("run", "s.toml", "--out", "p", "--overwrite", "--quiet", *options)
+            for of in ([], ["--of", "heads"], ["--of", "queries"], ["--of", "pairs"]):
+                try:
+                    both = [output("table", place, "--figures", "all", *of) for place in ("p", "p/summary.json")]
+                except subprocess.CalledProcessError:
+                    if not of:
+                        raise
+                    continue  # refused: there are no such figures
+                check_alike(*both, least=30)
+        must_find(check_alike, both[0], both[1].replace(",2,", ",3,"), 30)
+        must_find(check_alike, *both, 1000)
         run_r(source, folder, headlab)
 
 

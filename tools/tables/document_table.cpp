@@ -71,7 +71,11 @@ class DocumentTable : public TableSource {
       const auto named =
           std::ranges::find(named_members, key, &std::pair<const char*, const char*>::first);
       if (named != std::end(named_members)) {
-        for (const auto& [name, at, one] : members_of(value)) put_one(named->second + name, one);
+        // Those of closed forms beside the simulation's; gains of controls bear no other name.
+        const bool alone = prefix.empty() || key == "gain";
+        const std::string before = alone ? "" : prefix + "_";
+        for (const auto& [name, at, one] : members_of(value))
+          put_one(before + named->second + name, one);
       } else if (key == "value" && !prefix.empty()) {
         put(prefix, value);
       } else {
@@ -497,7 +501,8 @@ std::unique_ptr<TableSource> table_of_document(const Value& document, const std:
       break;
   }
   std::erase_if(table->shown, [&](const std::string& name) { return !table->has(name); });
-  if (of != TableOf::conditions && table->shown.empty()) {
+  const auto has_values = [&](const std::string& name) { return table->has_values(name); };
+  if (of != TableOf::conditions && std::ranges::none_of(table->shown, has_values)) {
     throw InvalidInput(std::string("--of ") + name_of(of) + ": " + file + " has no figures of " +
                        name_of(of) +
                        " (drawn again, of aggregate moments, or too many for a summary.json)");

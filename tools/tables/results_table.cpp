@@ -76,9 +76,9 @@ class ResultsTable : public TableSource {
             : of == TableOf::heads   ? std::vector<std::string>{"head_bias"}
                                      : std::vector<std::string>{"head_covariance"};
     std::erase_if(shown, [&](const std::string& name) { return !has(name); });
-    if (of != TableOf::conditions && shown.empty()) {
+    if (of != TableOf::conditions && !has_values()) {
       throw InvalidInput(std::string("--of ") + name_of(of) + ": " + file + " has no figures of " +
-                         name_of(of) + " (run.moments = \"pairwise\" keeps them)");
+                         name_of(of) + " (drawn again, or of aggregate moments)");
     }
   }
 
@@ -188,6 +188,14 @@ class ResultsTable : public TableSource {
       }
     }
     rows = places_.size();
+  }
+
+  /// Whether any row has a value of what is shown.
+  bool has_values() const {
+    return std::ranges::any_of(shown, [&](const std::string& name) {
+      return std::ranges::any_of(std::get<std::vector<double>>(column_of(name).cells),
+                                 [](double number) { return number == number; });
+    });
   }
 
   /// The whole key of a variable of swept values; empty of others.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <iterator>
 #include <utility>
 
 #include "engine/files/json_reader.h"
@@ -52,6 +53,13 @@ class StackedTable : public TableSource {
       add_names(part.figures, figures);
       add_names(part.shown, shown);
     }
+    for (std::vector<std::string>* names_of : {&figures, &shown}) {
+      for (std::size_t i = 0; i < names_of->size(); ++i) {
+        const std::string name = (*names_of)[i];
+        if (!has_both_errors(name)) continue;
+        names_of->insert(names_of->begin() + static_cast<std::ptrdiff_t>(++i), name + "_remainder");
+      }
+    }
     if (conditions.size() != rows) conditions.clear();
     keys.push_back({.name = "result", .cells = std::move(results)});
     for (const auto& part : parts_) {
@@ -73,6 +81,10 @@ class StackedTable : public TableSource {
     for (const auto& part : parts_) {
       const bool known = part->has(name);
       TableColumn one = known ? part->figure(name) : nothing(*part);
+      if (one.error == "remainder" && has_both_errors(name)) {
+        one.error.clear();
+        one.errors.clear();
+      }
       if (!one.error.empty()) all.error = one.error;
       all.whole = all.whole && (one.whole || !known);
       one.errors.resize(part->rows, no_number);
@@ -92,6 +104,10 @@ class StackedTable : public TableSource {
     for (const std::string& name : names) {
       if (std::ranges::count(to, name) == 0) to.push_back(name);
     }
+  }
+  /// A standard error in some parts and a remainder in others, which is then a figure of its own.
+  bool has_both_errors(const std::string& name) const {
+    return has(name + "_mcse") && has(name + "_remainder");
   }
   static TableColumn nothing(const TableSource& part) {
     return {.name = {}, .cells = std::vector<double>(part.rows, no_number)};
@@ -155,9 +171,13 @@ std::vector<std::string> shown_of_run(const TableSource& table, bool sweep,
     if (table.has("learned_fit")) add("index_chordal");
   } else {
     add_terms("", {TableRole::term, TableRole::total, TableRole::figure, TableRole::sweep});
-    for (const std::string& name : table.figures) {
-      if (name.starts_with("index_") && !name.ends_with("_ceiling")) add(name);
-    }
+    // JSON has them in another order than results.nc.
+    std::vector<std::string> indices;
+    std::ranges::copy_if(table.figures, std::back_inserter(indices), [](const std::string& name) {
+      return name.starts_with("index_") && !name.ends_with("_ceiling");
+    });
+    std::ranges::sort(indices);
+    for (const std::string& name : indices) add(name);
   }
   // Fidelity is that of given walks.
   const Value& kernel = member(member(parameters, "heads"), "kernel");

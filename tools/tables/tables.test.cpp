@@ -191,5 +191,18 @@ TEST(Stacked, KeepsWhatEitherHas) {
             "a,2.5,0.5,,\r\nb,,,2.5,0.5\r\n");
 }
 
+TEST(Stacked, TakesNoStandardErrorForARemainder) {
+  std::vector<std::unique_ptr<TableSource>> parts;
+  for (const char* error : {"mcse", "remainder"}) {
+    parts.push_back(table_of_text(
+        R"({"headlab": {}, "results_id": "x", "conditions": [{"parameters": {"n": 1}, "mse": {"value": 2.5, ")" +
+        std::string(error) + R"(": 0.5}}]})"));
+  }
+  std::string text;
+  write_csv(select_table(stacked(std::move(parts), {"a", "b"}), {}),
+            [&](std::string_view part) { text += part; });
+  EXPECT_EQ(text, "result,mse,mse_mcse,mse_remainder\r\na,2.5,0.5,\r\nb,2.5,,0.5\r\n");
+}
+
 }  // namespace
 }  // namespace headlab::tools
