@@ -36,6 +36,22 @@ std::vector<DesignLaw> all_designs(int d) {
           FileDesign{.rows = rows}};
 }
 
+/// Of six coordinates.
+FormulaRegression every_operation() {
+  FormulaRegression law;
+  law.text =
+      "min(2, max(-1, x1)) + a*sin(x2) - tanh(x3)*cos(2*x4) + sqrt(abs(x5))/(4 + x6^2)"
+      " + 0.1*log(1 + x1^2) + exp(-x2^2)*(x3 > 0.1) + (1 + x4^2)^-0.7 + 0.1*tan(tanh(x5))";
+  law.constants = {{"a", 0.5}};
+  return law;
+}
+
+FormulaNoise growing_noise() {
+  FormulaNoise law;
+  law.text = "0.4 + 0.2*abs(x1)";
+  return law;
+}
+
 std::vector<RegressionLaw> all_regressions(int d) {
   const auto size = static_cast<std::size_t>(d);
   const std::vector<double> ones(size, 1.0);
@@ -48,14 +64,16 @@ std::vector<RegressionLaw> all_regressions(int d) {
           AdditiveRegression{.amplitude = slopes, .frequency = ones},
           SingleIndexRegression{.direction = unit, .frequency = 1.5},
           BumpsRegression{.heights = {1, -2}, .centres = {slopes, unit}, .widths = {1, 2}},
-          StepRegression{.direction = unit, .threshold = 0.1}};
+          StepRegression{.direction = unit, .threshold = 0.1},
+          every_operation()};
 }
 
 std::vector<NoiseLaw> all_noises(int d) {
   return {NormalNoise{.sd = 0.5}, StudentNoise{.df = 5, .sd = 0.5}, LaplaceNoise{.sd = 0.5},
           HeteroscedasticNoise{.sd = 0.4,
                                .slope = 1.5,
-                               .direction = std::vector<double>(static_cast<std::size_t>(d), 0.4)}};
+                               .direction = std::vector<double>(static_cast<std::size_t>(d), 0.4)},
+          growing_noise()};
 }
 
 void set_design(Plan& plan, const DesignLaw& design) {

@@ -18,6 +18,7 @@
 #include "kernels/law/design/sphere.h"
 #include "kernels/law/design/student_t.h"
 #include "kernels/law/design/uniform.h"
+#include "kernels/law/noise/formula.h"
 #include "kernels/law/noise/heteroscedastic.h"
 #include "kernels/law/noise/laplace.h"
 #include "kernels/law/noise/normal.h"
@@ -26,6 +27,7 @@
 #include "kernels/law/regression/bumps.h"
 #include "kernels/law/regression/cosines.h"
 #include "kernels/law/regression/file.h"
+#include "kernels/law/regression/formula.h"
 #include "kernels/law/regression/linear.h"
 #include "kernels/law/regression/random_cosines.h"
 #include "kernels/law/regression/single_index.h"
@@ -41,8 +43,9 @@ using DesignLaw = std::variant<NormalDesign, MixtureDesign, UniformDesign, Stude
 using RegressionLaw =
     std::variant<ZeroRegression, LinearRegression, CosinesRegression, RandomCosinesRegression,
                  AdditiveRegression, SingleIndexRegression, BumpsRegression, StepRegression,
-                 FileRegression>;
-using NoiseLaw = std::variant<NormalNoise, StudentNoise, LaplaceNoise, HeteroscedasticNoise>;
+                 FormulaRegression, FileRegression>;
+using NoiseLaw =
+    std::variant<NormalNoise, StudentNoise, LaplaceNoise, HeteroscedasticNoise, FormulaNoise>;
 
 static_assert(are_kernel_laws(std::type_identity<KernelLaw>()));
 
@@ -71,8 +74,23 @@ inline double regression_bound(const RegressionLaw& law) {
 inline double noise_variance_bound(const NoiseLaw& law) {
   return std::visit(
       [](const auto& noise) {
-        if constexpr (requires { noise.variance_bound(); }) return noise.variance_bound();
-        return noise.sd * noise.sd;
+        if constexpr (requires { noise.variance_bound(); }) {
+          return noise.variance_bound();
+        } else {
+          return noise.sd * noise.sd;
+        }
+      },
+      law);
+}
+
+/// The standard deviation of noise that has the same at all x; none of other noise.
+inline std::optional<double> constant_noise_sd(const NoiseLaw& law) {
+  return std::visit(
+      [](const auto& noise) -> std::optional<double> {
+        if constexpr (requires { noise.sd; }) {
+          if (std::isfinite(noise_variance_bound(noise))) return noise.sd;
+        }
+        return std::nullopt;
       },
       law);
 }
@@ -86,7 +104,8 @@ double tail_of(const Law& law) {
 
 /// The power of |x| with which what a law gives at x grows; 0: it is bounded.
 template <class Law>
-double growth_of(const Law&) {
+double growth_of(const Law& law) {
+  if constexpr (requires { law.growth_rate(); }) return law.growth_rate();
   if constexpr (requires { Law::growth; }) return Law::growth;
   return 0;
 }

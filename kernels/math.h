@@ -77,6 +77,14 @@ HEADLAB_HD double sqrt(double x) {
   return std::sqrt(x);
 }
 
+/// The largest whole number up to x, exact.
+HEADLAB_HD float floor(float x) {
+  return __builtin_floorf(x);
+}
+HEADLAB_HD double floor(double x) {
+  return std::floor(x);
+}
+
 namespace detail {
 
 /// x = 2^exponent (1 + fraction) with 1 + fraction in [2/3, 4/3), exact, for normal x > 0.

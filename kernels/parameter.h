@@ -9,15 +9,17 @@
 ///       visit.optional("mean", mean, finite(), "[d], default 0");
 ///     }
 ///
-/// Members may be double, int, std::uint64_t, bool, std::string, std::optional of these, or
-/// std::vector (nested up to three deep) of double. Shapes that depend on d, H or k are checked by
-/// `void check(const Sizes&) const`, which throws ParameterError.
+/// Members may be double, int, std::uint64_t, bool, std::string, NamedNumbers, std::optional of
+/// these, or std::vector (nested up to three deep) of double. Shapes that depend on d, H or k are
+/// checked by `void check(const Sizes&) const`, which throws ParameterError.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace headlab {
 
@@ -33,6 +35,9 @@ struct Range {
     return (low_open ? value > low : value >= low) && (high_open ? value < high : value <= high);
   }
 };
+
+/// Numbers by name, in the order in which they were written.
+using NamedNumbers = std::vector<std::pair<std::string, double>>;
 
 inline Range finite() {
   return {};

@@ -74,6 +74,9 @@ HEADLAB_HD Tile abs(const Tile& a) {
 HEADLAB_HD Tile sqrt(const Tile& a) {
   return headlab::detail::by_lane([&](std::size_t i) { return sqrt(a.v[i]); });
 }
+HEADLAB_HD Tile floor(const Tile& a) {
+  return headlab::detail::by_lane([&](std::size_t i) { return floor(a.v[i]); });
+}
 // Loops of their own: compilers do not always inline a lambda as large as these, and outside of the
 // caller they would be compiled without its instructions.
 HEADLAB_HD Tile exp(const Tile& a) {
@@ -84,6 +87,16 @@ HEADLAB_HD Tile exp(const Tile& a) {
 HEADLAB_HD Tile expm1(const Tile& a) {
   Tile result;
   for (std::size_t i = 0; i < tile_points; ++i) result.v[i] = expm1(a.v[i]);
+  return result;
+}
+HEADLAB_HD Tile log(const Tile& a) {
+  Tile result;
+  for (std::size_t i = 0; i < tile_points; ++i) result.v[i] = log(a.v[i]);
+  return result;
+}
+HEADLAB_HD Tile sin_turns(const Tile& a) {
+  Tile result;
+  for (std::size_t i = 0; i < tile_points; ++i) result.v[i] = sin_turns(a.v[i]);
   return result;
 }
 HEADLAB_HD Tile cos_turns(const Tile& a) {

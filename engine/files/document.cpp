@@ -241,6 +241,28 @@ Value parse_value(const std::string& text, const std::string& key, const Locatio
   reject(location, key, value_advice(key, text));
 }
 
+namespace {
+
+constexpr const char* not_a_key = "is not a key - keys look like heads.kernel.bandwidth";
+
+/// i of "[i]", which names an element of an array.
+std::optional<std::size_t> element_number(const std::string& part) {
+  std::size_t i = 0;
+  const char* last = part.data() + part.size() - 1;
+  if (part.size() < 3 || part.front() != '[' || *last != ']') return std::nullopt;
+  const auto [end, error] = std::from_chars(part.data() + 1, last, i);
+  return error == std::errc() && end == last ? std::optional(i) : std::nullopt;
+}
+
+/// The element of an array that a part of a path names, or nullptr.
+template <class Array>
+auto element(Array& array, const std::string& part) -> decltype(&array[0]) {
+  const auto i = element_number(part);
+  return i && *i < array.size() ? &array[*i] : nullptr;
+}
+
+}  // namespace
+
 std::vector<std::string> split_path(const std::string& path, const Location& location) {
   std::vector<std::string> parts;
   std::size_t at = 0;
@@ -254,10 +276,17 @@ std::vector<std::string> split_path(const std::string& path, const Location& loc
     } else {
       while (at < path.size() && is_bare(path[at])) part += path[at++];
     }
-    if (part.empty() || (at < path.size() && path[at] != '.')) {
-      reject(location, path, "is not a key - keys look like heads.kernel.bandwidth");
-    }
+    if (part.empty()) reject(location, path, not_a_key);
     parts.push_back(part);
+    while (at < path.size() && path[at] == '[') {
+      const auto end = path.find(']', at);
+      if (end == std::string::npos) reject(location, path, not_a_key);
+      part = path.substr(at, end + 1 - at);
+      if (!element_number(part)) reject(location, path, not_a_key);
+      parts.push_back(part);
+      at = end + 1;
+    }
+    if (at < path.size() && path[at] != '.') reject(location, path, not_a_key);
   } while (at++ < path.size());
   return parts;
 }
@@ -265,7 +294,9 @@ std::vector<std::string> split_path(const std::string& path, const Location& loc
 const Value* value_at(const Value& root, const std::string& path) {
   const Value* value = &root;
   for (const std::string& part : split_path(path, root.location)) {
-    if (value) value = value->find(part);
+    if (value == nullptr) break;
+    const auto* array = std::get_if<Value::Array>(&value->data);
+    value = array != nullptr ? element(*array, part) : value->find(part);
   }
   return value;
 }
@@ -276,6 +307,16 @@ void set_value(Value& root, const std::string& path, Value value) {
   Value::Entry* set = nullptr;
   std::string so_far;
   for (const auto& part : split_path(path, value.location)) {
+    if (auto* array = std::get_if<Value::Array>(&at->data)) {
+      at = element(*array, part);
+      if (at == nullptr) {
+        reject(value.location, so_far,
+               "has " + std::to_string(array->size()) + " elements, and no " + part);
+      }
+      set = nullptr;
+      so_far += part;
+      continue;
+    }
     auto* members = std::get_if<Value::Members>(&at->data);
     if (members == nullptr) {
       reject(value.location, so_far, std::string("is ") + at->kind() + " and has no " + part);
@@ -328,14 +369,22 @@ std::string to_toml_document(const Value& root) {
     return key_text(entry.key) + " = " + to_toml(entry.value) + "\n";
   };
   std::string plain, sections;
-  for (const Value::Entry& entry : std::get<Value::Members>(root.data)) {
-    const auto* members = std::get_if<Value::Members>(&entry.value.data);
-    if (members == nullptr) {
-      plain += line(entry);
-      continue;
+  const auto section = [&](const std::string& heading, const Value& table) {
+    sections += "\n" + heading + "\n";
+    for (const Value::Entry& member : std::get<Value::Members>(table.data)) {
+      sections += line(member);
     }
-    sections += "\n[" + key_text(entry.key) + "]\n";
-    for (const Value::Entry& member : *members) sections += line(member);
+  };
+  for (const Value::Entry& entry : std::get<Value::Members>(root.data)) {
+    const auto* tables = std::get_if<Value::Array>(&entry.value.data);
+    if (entry.value.is<Value::Members>()) {
+      section("[" + key_text(entry.key) + "]", entry.value);
+    } else if (tables != nullptr && !tables->empty() &&
+               std::ranges::all_of(*tables, &Value::is<Value::Members>)) {
+      for (const Value& table : *tables) section("[[" + key_text(entry.key) + "]]", table);
+    } else {
+      plain += line(entry);
+    }
   }
   // What belongs to no section stands before the first.
   return plain + (plain.empty() && !sections.empty() ? sections.substr(1) : sections);

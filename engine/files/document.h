@@ -86,15 +86,17 @@ Value parse_toml(const std::string& text, const std::string& source);
 /// InvalidInput.
 Value parse_value(const std::string& text, const std::string& key, const Location& location);
 
-/// The parts of a dotted path; quotes hold a part together: sweep."data.n" has two. Throws
-/// InvalidInput, as at `location`, where a part is empty or a quote stays open.
+/// The parts of a dotted path; quotes hold a part together: sweep."data.n" has two, and so has
+/// sweep[0], "sweep" and "[0]". Throws InvalidInput, as at `location`, where a part is empty or a
+/// quote stays open.
 std::vector<std::string> split_path(const std::string& path, const Location& location);
 
 /// The value at a dotted path, or nullptr.
 const Value* value_at(const Value& root, const std::string& path);
 
 /// Sets the value at a dotted path, creating tables on the way; throws InvalidInput where the path
-/// passes through something that is not a table. The key then stands where the value does.
+/// passes through something that is not a table, and for an element that an array does not have.
+/// The key then stands where the value does.
 void set_value(Value& root, const std::string& path, Value value);
 
 /// The value on one line of TOML, for humans and for `--set`; numbers in their shortest exact form.

@@ -18,6 +18,7 @@
 #include "engine/run/control_pilot.h"
 #include "engine/run/learned_heads.h"
 #include "engine/run/memory.h"
+#include "engine/run/not_finite.h"
 #include "engine/run/pilot.h"
 #include "engine/run/ranks.h"
 #include "engine/run/setup.h"
@@ -370,10 +371,8 @@ class Run {
     if (plan.stack) one.layers = std::make_shared<LayerEstimates>(estimate_layers(tree, plan.n));
     ConditionEstimates estimates = plan.stack ? counts_of_layers(tree) : estimate(tree, plan);
     if (!plan.stack && tree.count() > 1 && !std::isfinite(estimates.mse.value)) {
-      throw RunFailed(numbered_condition(i) +
-                      ": the mean squared error is not finite: values of the design, "
-                      "regression or noise leave the range of the numbers in use - try "
-                      "--backend reference");
+      throw RunFailed(numbered_condition(i) + ": the mean squared error is not finite: " +
+                      why_not_finite(plan, tree.count()));
     }
     if (plan.controls) {
       one.controls = std::make_shared<ControlReport>(

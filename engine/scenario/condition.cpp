@@ -97,6 +97,15 @@ std::vector<double> truth_at(const Condition& condition, const Plan& plan, Query
     truth.push_back(std::visit(
         [&](const auto& m) { return m(plan.table.exact(), set.points.data() + q * d, 1, row); },
         plan.regression));
+    if (!std::isfinite(truth.back())) {
+      std::string x;
+      for (std::size_t j = 0; j < d; ++j) {
+        x += (j == 0 ? "" : ", ") + number_text(set.points[q * d + j]);
+      }
+      reject(condition, "data.regression",
+             "is " + number_text(truth.back()) + " at query " + std::to_string(q) + ", x = (" +
+                 one_line(x, 200) + ")");
+    }
   }
   return truth;
 }

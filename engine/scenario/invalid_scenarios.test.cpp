@@ -251,7 +251,7 @@ TEST(bad_scenarios, laws_and_their_parameters) {
 6 regression = { law = "random_cosines", length_scale = 1, seed = -1 }
 ! s.toml:6:65: data.regression.seed: is -1, must be in [0, 9007199254740992)
 6 regression = { law = "cosine", amplitude = [1] }
-! s.toml:6:22: data.regression.law: is "cosine" (allowed: zero, linear, cosines, random_cosines, additive, single_index, bumps, step, file) - did you mean "cosines"?
+! s.toml:6:22: data.regression.law: is "cosine" (allowed: zero, linear, cosines, random_cosines, additive, single_index, bumps, step, formula, file) - did you mean "cosines"?
 7 noise = { law = "normal", sd = -1 }
 ! s.toml:7:32: data.noise.sd: is -1, must be in [0, 1000000]
 7 noise = { law = "student_t", sd = 1, df = 2 }

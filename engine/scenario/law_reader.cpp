@@ -146,6 +146,16 @@ void read_value(const Value& value, const std::string& key, const Range& range,
   read_array(value, key, range, out, "an array of matrices");
 }
 
+void read_value(const Value& value, const std::string& key, const Range& range, NamedNumbers& out) {
+  const auto* members = std::get_if<Value::Members>(&value.data);
+  if (members == nullptr) {
+    reject(value.location, key, std::string("is ") + value.kind() + ", needs a table of numbers");
+  }
+  for (const Value::Entry& entry : *members) {
+    read_value(entry.value, key + "." + entry.key, range, out.emplace_back(entry.key, 0.0).second);
+  }
+}
+
 void read_value(const Value& value, const std::string& key, const Range& range, PerHead& out) {
   const auto* elements = std::get_if<Value::Array>(&value.data);
   if (elements == nullptr) {

@@ -62,6 +62,7 @@ void read_value(const Value& value, const std::string& key, const Range& range,
 void read_value(const Value& value, const std::string& key, const Range& range,
                 std::vector<std::vector<std::vector<double>>>& out);
 void read_value(const Value& value, const std::string& key, const Range& range, PerHead& out);
+void read_value(const Value& value, const std::string& key, const Range& range, NamedNumbers& out);
 template <class T>
 void read_value(const Value& value, const std::string& key, const Range& range,
                 std::optional<T>& out) {

@@ -413,8 +413,9 @@ Setting apply(Value& root, const std::string& argument) {
 Condition read_condition(const std::shared_ptr<const Sweep>& sweep, std::size_t index,
                          DataFiles& files, const ReadHooks& hooks) {
   const Value parameters = sweep->condition(index);
-  const auto keys = sweep->keys();
-  const auto values = sweep->values(index);
+  const auto& keys = sweep->keys();
+  std::vector<const Value*> values;
+  for (const std::string& key : keys) values.push_back(value_at(parameters, key));
   try {
     const bool of_depth = is_study_of_depth(parameters);
     if (of_depth && !hooks.depth) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/scenario/key_formulas.h"
 #include "engine/scenario/law_reader.h"
 
 namespace headlab {
@@ -43,15 +44,6 @@ Terms read_terms(const Value& value, const std::string& key, const std::string& 
            std::abs(numbers[i]) <= max_exact_integer;
   };
   return {numbers[0], numbers[1], numbers[2], integer(0) && integer(1)};
-}
-
-/// 0.6 in place of 0.6000000000000001: the nearest number of 15 significant digits.
-double short_decimal(double value) {
-  std::array<char, 40> text{};
-  const auto written = std::to_chars(text.data(), text.data() + text.size(), value,
-                                     std::chars_format::scientific, 14);
-  std::from_chars(text.data(), written.ptr, value);
-  return value;
 }
 
 /// The number of values, from N.
@@ -124,32 +116,61 @@ Sweep::Sweep(Value root) : base_(std::move(root)) {
   auto& members = std::get<Value::Members>(base_.data);
   std::erase_if(members, [](const auto& entry) { return entry.key == "sweep"; });
 
-  if (!std::holds_alternative<Value::Members>(section.data)) {
-    reject(section.location, "sweep", std::string("is ") + section.kind() + ", needs a table");
-  }
-  if (const Value* zip = section.find("zip")) read_value(*zip, "sweep.zip", finite(), zip_);
-  read(section, "");
-  check(section);
-  if (zip_) {
-    size_ = axes_[0].values.size();
+  if (const auto* tables = std::get_if<Value::Array>(&section.data)) {
+    for (std::size_t i = 0; i < tables->size(); ++i) {
+      read_grid((*tables)[i], "sweep[" + std::to_string(i) + "]");
+    }
   } else {
-    for (const auto& axis : axes_) size_ *= axis.values.size();
+    read_grid(section, "sweep");
   }
+  check(section);
+  for (const Grid& grid : grids_) size_ *= grid.size();
 }
 
-/// Collects the arrays and progressions of a table; "data.n" = [...] and data.n = [...] mean the
-/// same.
-void Sweep::read(const Value& table, const std::string& prefix) {
+std::size_t Sweep::Grid::size() const {
+  if (axes.empty()) return 1;
+  if (zip) return axes[0].values.size();
+  std::size_t product = 1;
+  for (const Axis& axis : axes) product *= axis.values.size();
+  return product;
+}
+
+std::vector<const Sweep::Axis*> Sweep::all_axes() const {
+  std::vector<const Axis*> all;
+  for (const Grid& grid : grids_) {
+    for (const Axis& axis : grid.axes) all.push_back(&axis);
+  }
+  for (const Axis& axis : formulas_) all.push_back(&axis);
+  return all;
+}
+
+void Sweep::read_grid(const Value& table, const std::string& name) {
+  if (!std::holds_alternative<Value::Members>(table.data)) {
+    reject(table.location, name, std::string("is ") + table.kind() + ", needs a table");
+  }
+  Grid& grid = grids_.emplace_back();
+  if (const Value* zip = table.find("zip")) read_value(*zip, name + ".zip", finite(), grid.zip);
+  read(table, "", grid);
+}
+
+/// Collects the arrays, progressions and formulas of a table; "data.n" = [...] and data.n = [...]
+/// mean the same.
+void Sweep::read(const Value& table, const std::string& prefix, Grid& grid) {
   for (const auto& entry : std::get<Value::Members>(table.data)) {
     if (prefix.empty() && entry.key == "zip") continue;
     const std::string key = prefix + entry.key;
+    const auto axis = [&](Value::Array values) {
+      keys_.push_back(key);
+      return Axis{key, entry.location, split_path(key, entry.location), std::move(values)};
+    };
     if (const auto* values = std::get_if<Value::Array>(&entry.value.data)) {
-      axes_.push_back({key, entry.location, split_path(key, entry.location), *values});
+      grid.axes.push_back(axis(*values));
     } else if (is_progression(entry.value)) {
-      axes_.push_back({key, entry.location, split_path(key, entry.location),
-                       progression(entry.value, "sweep." + key, max_conditions)});
+      grid.axes.push_back(axis(progression(entry.value, "sweep." + key, max_conditions)));
+    } else if (is_formula(entry.value)) {
+      formulas_.push_back(axis({entry.value}));
     } else if (std::holds_alternative<Value::Members>(entry.value.data)) {
-      read(entry.value, key + ".");
+      read(entry.value, key + ".", grid);
     } else {
       reject(entry.value.location, "sweep." + key,
              std::string("is ") + entry.value.kind() +
@@ -159,35 +180,44 @@ void Sweep::read(const Value& table, const std::string& prefix) {
 }
 
 void Sweep::check(const Value& section) const {
-  if (axes_.empty()) {
+  const std::vector<const Axis*> all = all_axes();
+  if (all.size() == formulas_.size()) {
     // --set sweep={} takes away the sweep of a file.
-    if (section.location.line == 0) return;
+    if (all.empty() && section.location.line == 0) return;
     reject(section.location, "sweep",
-           "has no keys - write a line such as \"heads.kernel.bandwidth\" = [0.2, 0.4]");
+           all.empty()
+               ? "has no keys - write a line such as \"heads.kernel.bandwidth\" = [0.2, 0.4]"
+               : "has formulas alone - put them where the keys stand");
   }
-  double count = 1;
-  for (const auto& axis : axes_) {
-    const std::string key = "sweep." + axis.key;
-    if (axis.values.empty()) reject(axis.location, key, "is an empty array");
-    if (axis.path[0] == "sweep") reject(axis.location, key, "is part of the sweep itself");
-    for (const auto& other : axes_) {
-      const bool same = axis.path == other.path;
-      if (same && &axis <= &other) continue;  // the later one is the one too many
-      if (&other != &axis && starts_with(axis.path, other.path)) {
-        reject(axis.location, key,
-               same ? "is swept twice, first at " + other.location.text() + " - leave one out"
-                    : "is swept together with " + other.key + ", which holds it");
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Axis* axis = all[i];
+    const std::string key = "sweep." + axis->key;
+    if (axis->values.empty()) reject(axis->location, key, "is an empty array");
+    if (axis->path[0] == "sweep") reject(axis->location, key, "is part of the sweep itself");
+    for (std::size_t o = 0; o < all.size(); ++o) {
+      const Axis* other = all[o];
+      const bool same = axis->path == other->path;
+      if (same && i <= o) continue;  // the later one is the one too many
+      if (other != axis && starts_with(axis->path, other->path)) {
+        reject(axis->location, key,
+               same ? "is swept twice, first at " + other->location.text() + " - leave one out"
+                    : "is swept together with " + other->key + ", which holds it");
       }
     }
-    if (zip_ && axis.values.size() != axes_[0].values.size()) {
-      reject(axis.location, key,
-             "has " + std::to_string(axis.values.size()) +
-                 (axis.values.size() == 1 ? " value, " : " values, ") + axes_[0].key + " has " +
-                 std::to_string(axes_[0].values.size()) +
-                 " - with zip = true all need the same number");
+  }
+  double count = 1;
+  for (const Grid& grid : grids_) {
+    for (const Axis& axis : grid.axes) {
+      const Axis& first = grid.axes[0];
+      if (grid.zip && axis.values.size() != first.values.size()) {
+        reject(axis.location, "sweep." + axis.key,
+               "has " + std::to_string(axis.values.size()) +
+                   (axis.values.size() == 1 ? " value, " : " values, ") + first.key + " has " +
+                   std::to_string(first.values.size()) +
+                   " - with zip = true all need the same number");
+      }
+      if (!grid.zip || &axis == &first) count *= static_cast<double>(axis.values.size());
     }
-    count = zip_ ? static_cast<double>(axis.values.size())
-                 : count * static_cast<double>(axis.values.size());
   }
   if (count > static_cast<double>(max_conditions)) {
     reject(section.location, "sweep",
@@ -196,34 +226,32 @@ void Sweep::check(const Value& section) const {
   }
 }
 
-std::vector<std::string> Sweep::keys() const {
-  std::vector<std::string> keys;
-  for (const auto& axis : axes_) keys.push_back(axis.key);
-  return keys;
-}
-
 const std::string* Sweep::key_that_undoes(const std::vector<std::string>& path) const {
-  for (const auto& axis : axes_) {
-    if (starts_with(path, axis.path)) return &axis.key;
-    if (starts_with(axis.path, path) && value_at(base_, axis.key) != nullptr) return &axis.key;
+  for (const Axis* axis : all_axes()) {
+    if (starts_with(path, axis->path)) return &axis->key;
+    if (starts_with(axis->path, path) && value_at(base_, axis->key) != nullptr) return &axis->key;
   }
   return nullptr;
 }
 
-std::vector<const Value*> Sweep::values(std::size_t index) const {
-  std::vector<const Value*> values(axes_.size());
-  for (std::size_t a = axes_.size(); a-- > 0;) {
-    const std::size_t length = axes_[a].values.size();
-    values[a] = &axes_[a].values[index % length];
-    if (!zip_) index /= length;
-  }
-  return values;
-}
-
 Value Sweep::condition(std::size_t index) const {
   Value scenario = base_;
-  const auto picked = values(index);
-  for (std::size_t a = 0; a < axes_.size(); ++a) set_value(scenario, axes_[a].key, *picked[a]);
+  std::vector<std::pair<const Axis*, std::size_t>> picked;
+  for (auto grid = grids_.rbegin(); grid != grids_.rend(); ++grid) {
+    std::size_t rest = index % grid->size();
+    index /= grid->size();
+    for (auto axis = grid->axes.rbegin(); axis != grid->axes.rend(); ++axis) {
+      picked.emplace_back(&*axis, rest % axis->values.size());
+      if (!grid->zip) rest /= axis->values.size();
+    }
+  }
+  // In the order of the file: a value that is written first is not lost under a table that holds
+  // it.
+  for (auto one = picked.rbegin(); one != picked.rend(); ++one) {
+    set_value(scenario, one->first->key, one->first->values[one->second]);
+  }
+  for (const Axis& axis : formulas_) set_value(scenario, axis.key, axis.values[0]);
+  compute_formulas(scenario);
   return scenario;
 }
 
@@ -236,6 +264,7 @@ Value::Array progression(const Value& table, const std::string& key, std::size_t
   const Value* body = nullptr;
   std::string name;
   bool round = false;
+  std::optional<int> digits;
   for (const auto& entry : std::get<Value::Members>(table.data)) {
     if (entry.key == "round") {
       const bool* given = std::get_if<bool>(&entry.value.data);
@@ -244,13 +273,16 @@ Value::Array progression(const Value& table, const std::string& key, std::size_t
                std::string("is ") + entry.value.kind() + ", needs true or false");
       }
       round = *given;
+    } else if (entry.key == "digits") {
+      read_value(entry.value, key + ".digits", within(1, 15), digits);
     } else if (body == nullptr && std::ranges::find(progression_names, entry.key) !=
                                       std::ranges::end(progression_names)) {
       body = &entry.value;
       name = entry.key;
     } else {
       reject(entry.location, key + "." + entry.key,
-             "cannot be given here (allowed: one of linspace, logspace and range, and round)");
+             "cannot be given here (allowed: one of linspace, logspace and range, with round or "
+             "digits)");
     }
   }
 
@@ -276,6 +308,11 @@ Value::Array progression(const Value& table, const std::string& key, std::size_t
     reject(body->location, where, "has values beyond the largest number");
   }
 
+  if (digits && round) reject(table.location, key, "has both round and digits - leave one out");
+  if (digits) {
+    for (double& value : values) value = with_digits(value, *digits);
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+  }
   const bool integers = terms.integers && std::ranges::all_of(values, is_integer);
   Value::Array result;
   result.reserve(values.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file The [sweep] section: one scenario text, many conditions; values in equal steps, in equal
-/// ratios or in steps of a given size.
+/// \file The sweep of a scenario: one text, many conditions; values in equal steps, in equal
+/// ratios, in steps of a given size, or by a formula of other keys.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ bool is_progression(const Value& value);
 ///   it
 /// The first and, for N, the last value are exact; the others have 15 significant digits. Values
 /// are integers where a and b are integers and every value is one; `round = true` rounds every
-/// value to an integer and drops repeated ones. \param max_values  more than these are refused
+/// value to an integer, `digits = N` to N significant digits, and both drop repeated ones.
+/// \param max_values  more than these are refused
 /// Throws InvalidInput, as at the table's location, for anything else. `key` names it.
 Value::Array progression(const Value& table, const std::string& key, std::size_t max_values);
 
@@ -32,23 +33,21 @@ class Sweep {
  public:
   static constexpr std::size_t max_conditions = 1000000;
 
-  /// Takes the section [sweep] out of `root`, which becomes the base of every condition. Throws
-  /// InvalidInput for a section that says nothing, contradicts itself or has more than 10^6
-  /// conditions.
+  /// Takes the section [sweep], or the tables of an array [[sweep]], which are crossed with one
+  /// another, out of `root`, which becomes the base of every condition. Throws InvalidInput for one
+  /// that says nothing, contradicts itself or has more than 10^6 conditions.
   explicit Sweep(Value root);
 
   std::size_t size() const { return size_; }
   /// Swept keys in the order of the file.
-  std::vector<std::string> keys() const;
+  const std::vector<std::string>& keys() const { return keys_; }
 
   /// The swept key whose values write over what stands at `path`, or over a part of it, or nullptr.
   const std::string* key_that_undoes(const std::vector<std::string>& path) const;
 
-  /// Values that condition `index` has for the swept keys; the last key varies fastest, or all vary
-  /// together with `zip = true`.
-  std::vector<const Value*> values(std::size_t index) const;
-
-  /// The scenario with these values in place.
+  /// The scenario of condition `index`, its formulas computed: the last key of the last table
+  /// varies fastest; those of a table with `zip = true` vary together. Throws InvalidInput for a
+  /// formula that has no value there.
   Value condition(std::size_t index) const;
 
  private:
@@ -58,13 +57,22 @@ class Sweep {
     std::vector<std::string> path;
     Value::Array values;
   };
+  /// A table of the sweep.
+  struct Grid {
+    std::vector<Axis> axes;
+    bool zip = false;
+    std::size_t size() const;
+  };
 
-  void read(const Value& table, const std::string& prefix);
+  void read_grid(const Value& table, const std::string& name);
+  void read(const Value& table, const std::string& prefix, Grid& grid);
   void check(const Value& section) const;
+  std::vector<const Axis*> all_axes() const;
 
   Value base_;
-  std::vector<Axis> axes_;
-  bool zip_ = false;
+  std::vector<Grid> grids_;
+  std::vector<Axis> formulas_;  ///< keys that are given by one, each with one value
+  std::vector<std::string> keys_;
   std::size_t size_ = 1;
 };
 

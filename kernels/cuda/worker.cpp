@@ -203,11 +203,16 @@ void CudaWorker::take_statistics(std::int64_t count, const WindowCounters& count
   const double unit = constants_.noise_unit;
   const Merge& merge = plan_.mechanism.merge;
   const double of_token = merge.weight(merge.stride) * merge.group_weight();
-  const double noise_factor =
-      has_constant_noise(plan_)
-          ? std::visit([](const auto& noise) { return noise.sd * noise.sd; }, plan_.noise) *
-                of_token
-          : unit * unit;
+  const double noise_factor = has_constant_noise(plan_)
+                                  ? std::visit(
+                                        [](const auto& noise) {
+                                          if constexpr (requires { noise.sd; })
+                                            return noise.sd * noise.sd;
+                                          return 0.0;
+                                        },
+                                        plan_.noise) *
+                                        of_token
+                                  : unit * unit;
   const auto done = static_cast<std::size_t>(counters.first);
   statistics(*stream_, {.totals = launch_.totals,
                         .layout = layout_,

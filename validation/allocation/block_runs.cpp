@@ -11,6 +11,7 @@
 #include "engine/moments/estimates.h"
 #include "engine/run/memory.h"
 #include "engine/run/message_bytes.h"
+#include "engine/run/not_finite.h"
 #include "engine/run/simulate.h"
 #include "engine/run/units.h"
 #include "kernels/parallel_for.h"
@@ -88,8 +89,7 @@ void BlockRuns::simulate_block(std::span<const std::size_t> group, std::span<con
     if (!std::isfinite(error)) {
       throw RunFailed("the mean squared error of " + std::to_string(plan.heads) +
                       " heads of dimension " + std::to_string(plan.k) +
-                      " is not finite: values of the design, regression or noise leave "
-                      "the range of the numbers in use - try --backend reference");
+                      " is not finite: " + why_not_finite(plan, block_replicates));
     }
     errors_[group[p]].push_back(error);
   }

@@ -35,7 +35,7 @@ ClaimSection read_claim_section(const Scenario& scenario) {
 }
 
 double noise_floor(const Condition& condition) {
-  const double sd = std::visit([](const auto& law) { return law.sd; }, condition.noise);
+  const double sd = constant_noise_sd(condition.noise).value();
   return sd * sd / static_cast<double>(condition.n);
 }
 

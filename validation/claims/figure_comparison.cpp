@@ -133,7 +133,7 @@ double unit_of(const Experiment& experiment, const FigureAt& side) {
     reject(side.location, side.key, "has the unit s2/n, and a study of depth has no noise");
   }
   const Condition& condition = experiment.condition(side.condition);
-  if (!std::isfinite(noise_variance_bound(condition.noise))) {
+  if (!constant_noise_sd(condition.noise)) {
     reject(
         side.location, side.key,
         "has the unit s2/n, and the noise has another variance at every point - leave `unit` out");

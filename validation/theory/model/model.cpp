@@ -121,7 +121,8 @@ MatrixXd without_zeros(const MatrixXd& w) {
   return w.leftCols(columns);
 }
 
-void read_noise(const Plan& plan, TheoryModel& model) {
+void read_noise(const Condition& condition, const Plan& plan, const std::string& way_out,
+                TheoryModel& model) {
   std::visit(
       [&](const auto& noise) {
         using Sampler = std::decay_t<decltype(noise)>;
@@ -129,6 +130,11 @@ void read_noise(const Plan& plan, TheoryModel& model) {
           model.noise_sd = noise.sd;
           model.noise_variance =
               std::make_shared<PolynomialFunction>(noise.sd * noise.sd, VectorXd::Zero(plan.d));
+        } else if constexpr (std::is_same_v<Sampler, FormulaNoise::Sampler>) {
+          reject(condition, "data.noise",
+                 "closed forms need noise whose variance has a known Gaussian expectation; law "
+                 "\"formula\" has none" +
+                     way_out);
         } else {
           model.constant_noise = false;
           model.noise_variance = std::make_shared<FoldedScaleFunction>(
@@ -169,7 +175,7 @@ TheoryModel point_model(const Condition& condition, const Plan& plan, const std:
   model.n = plan.n;
   read_design(condition, plan, way_out, model);
   read_regression(condition, plan, way_out, model);
-  read_noise(plan, model);
+  read_noise(condition, plan, way_out, model);
   if (!std::holds_alternative<GaussianKernel>(plan.kernel) &&
       !std::holds_alternative<SoftmaxKernel>(plan.kernel)) {
     reject(condition, "heads.kernel",
