@@ -5,6 +5,8 @@
 #include <cmath>
 #include <optional>
 
+#include "engine/files/document.h"
+#include "engine/files/error.h"
 #include "tools/fuzz/target.h"
 
 namespace headlab::fuzz {
@@ -16,8 +18,8 @@ const Target reader::formula = {
         formula = parse_formula(bytes, [](const std::string& name) {
           return name == "a" ? std::optional(0.5) : std::nullopt;
         });
-      } catch (const FormulaError&) {
-        return;
+      } catch (const FormulaError& error) {
+        throw InvalidInput(one_line(error.what()));
       }
       require(!formula.steps.empty() && formula.steps.size() <= Formula::max_steps,
               "a list of another length");
