@@ -141,9 +141,11 @@ std::vector<std::string> words_of(const MeasuredHeads& heads) {
   }
   if (heads.layers.front().find("second_order") != nullptr) {
     words.emplace_back(
-        "second_order is a prediction, best of labels drawn from the model: in five small models "
-        "the true cost of four heads in five was 0.8 to 2.1 times as much, up to 3.7 times; in one "
-        "of six layers up to 8.8 times");
+        "second_order is a prediction, best of labels drawn from the model, and orders heads "
+        "better "
+        "than it sizes their costs: in small models most true costs were 0.25 to 3.7 times as "
+        "much, "
+        "some up to 8.8 times");
   }
   say_conditions(heads, words);
   return words;
