@@ -68,22 +68,6 @@ def sequences(some):
     return torch.stack(ids), np.array(document)
 
 
-def measured(model, ids, document, drawn):
-    """Heads on the text, with gradients of its own labels or of some drawn from the model."""
-    torch.manual_seed(1)
-    labels_of = {}
-    for i, some in enumerate(ids.split(8)):
-        labels_of[i] = some.clone()
-        if drawn:
-            with torch.no_grad():
-                shares = model(input_ids=some).logits[:, :-1].softmax(-1)
-            labels_of[i][:, 1:] = torch.distributions.Categorical(shares).sample()
-    with hl.heads.capture(model) as c:
-        for i, some in enumerate(ids.split(8)):
-            (model(input_ids=some, labels=labels_of[i]).loss * some[:, 1:].numel()).backward()
-    return hl.heads.measure(c.activations(document=document))
-
-
 def rank_correlation(a, b):
     def ranks(x):
         return np.argsort(np.argsort(np.ravel(x))).astype(float)
@@ -118,7 +102,8 @@ def main():
     half = len(held_out) // 2
     ids, document = sequences(held_out[:half])
     other, other_document = sequences(held_out[half:])
-    m, of_drawn = (measured(model, ids, document, drawn) for drawn in (False, True))
+    m, of_drawn = (hl.heads.measure(model, ids.split(8), labels=labels, document=document, seed=1)
+                   for labels in ("data", "model"))
 
     def losses():
         with torch.no_grad():

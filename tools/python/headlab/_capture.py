@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ._arguments import index
+from ._captured_arrays import mask_of, numbers_of, output_map_of, seen_by, valid_of, with_room
 from ._errors import ScenarioError
 from ._measured import Activations, from_attention
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 _NAME = "headlab"
 #: Models whose blocks do more with the output of attention than add it to the stream.
 _NO_SHARES = ("gemma2", "gemma3", "gemma3_text", "olmo2", "olmo3", "glm4", "granite")
-#: Masks add the lowest number of their type to the logits of keys that are not seen.
-_UNSEEN = -6e4
 #: Relative to the largest logit, of float32 and of shorter floats.
 _MOST_OFF, _MOST_OFF_HALF = 1e-3, 5e-2
 
@@ -59,20 +58,6 @@ def _attend(
             module, q=query, k=key, v=value, z=z, mask=mask, scale=scale, softcap=softcap, sink=s_aux
         )
     return z.transpose(1, 2).contiguous(), weights
-
-
-def _numbers(tensor: Any) -> NDArray[Any]:
-    found: NDArray[Any] = tensor.detach().float().cpu().numpy()
-    return found
-
-
-def _seen(mask: Any, shape: tuple[int, int, int]) -> NDArray[Any]:
-    """Booleans [B, 1 or H, T, S] of an additive mask, or of none."""
-    import numpy as np
-
-    if mask is None:
-        return np.ones((1, 1, shape[1], shape[2]), bool)
-    return _numbers(mask) > _UNSEEN
 
 
 class Capture:
@@ -154,7 +139,7 @@ class Capture:
         first = not self._batches
         self._batches.append({})
         mask = kwargs.get("attention_mask")
-        self._valid.append(None if getattr(mask, "ndim", 0) != 2 else _numbers(mask) != 0)
+        self._valid.append(None if getattr(mask, "ndim", 0) != 2 else numbers_of(mask) != 0)
         found = self._forward(*args, **kwargs)
         if first and self._batches[-1]:
             self._compare(found, args, kwargs)
@@ -171,12 +156,12 @@ class Capture:
                 self._outputs.clear()
                 own = self._forward(*args, **kwargs)
                 for number, output in self._outputs.items():
-                    self._checked[number] = {"output": _numbers(output)}
+                    self._checked[number] = {"output": numbers_of(output)}
                 self._switch("eager")
                 attentions = self._forward(*args, **{**kwargs, "output_attentions": True}).attentions
                 for number, weights in zip(sorted(self._numbers_of.values()), attentions or (), strict=False):
                     if weights is not None and number in self._checked:
-                        self._checked[number]["attention"] = _numbers(weights)
+                        self._checked[number]["attention"] = numbers_of(weights)
         finally:
             self._comparing = False
             self._switch(_NAME)
@@ -254,14 +239,14 @@ class Capture:
                 continue
             z, stream = given.pop("z"), given.pop("stream")
             half = str(z.dtype).endswith("float16")
-            numbers = {name: _numbers(given.pop(name)) for name in ("q", "k", "v")}
-            numbers["z"] = _numbers(z)
+            numbers = {name: numbers_of(given.pop(name)) for name in ("q", "k", "v")}
+            numbers["z"] = numbers_of(z)
             if z.grad is not None:
-                numbers["grad_z"] = _numbers(z.grad)
+                numbers["grad_z"] = numbers_of(z.grad)
             if stream is not None:
-                numbers["residual"] = _numbers(stream)
+                numbers["residual"] = numbers_of(stream)
             shape = (*numbers["q"].shape[::2][:2], numbers["k"].shape[2])
-            numbers["mask"] = _seen(given.pop("mask"), shape)
+            numbers["mask"] = seen_by(given.pop("mask"), shape)
             self._batches[-1][number] = {**given, "half": half, "numbers": numbers}
 
     def activations(self, document: Any = None) -> Activations:
@@ -289,20 +274,20 @@ class Capture:
         names = set.intersection(*(set(one["numbers"]) for one in batches))
         rooms = {name: max(one["numbers"][name].shape[-2] for one in batches) for name in names}
         given: dict[str, Any] = {
-            name: np.concatenate([_with_room(one["numbers"][name], name, rooms) for one in batches])
+            name: np.concatenate([with_room(one["numbers"][name], name, rooms) for one in batches])
             for name in names - {"mask"}
         }
         queries, keys = rooms["q"], rooms["k"]
-        given["mask"] = _mask_of([one["numbers"]["mask"] for one in batches], given["q"].shape[0], queries, keys)
+        given["mask"] = mask_of([one["numbers"]["mask"] for one in batches], given["q"].shape[0], queries, keys)
         given |= {name: batches[0][name] for name in ("scale", "softcap")}
-        given["sink"] = None if batches[0]["sink"] is None else _numbers(batches[0]["sink"])
+        given["sink"] = None if batches[0]["sink"] is None else numbers_of(batches[0]["sink"])
         given["valid"] = np.concatenate(
-            [_valid_of(valid, one["numbers"], keys) for valid, one in zip(self._valid, batches, strict=True)]
+            [valid_of(valid, one["numbers"], keys) for valid, one in zip(self._valid, batches, strict=True)]
         )
-        given["W_O"], given["b_O"] = _output_map(self._maps[number], *given["q"].shape[1:2])
+        given["W_O"], given["b_O"] = output_map_of(self._maps[number], *given["q"].shape[1:2])
         checked = self._checked.get(number, {})
         if "output" in checked:
-            given["output"] = _with_room(checked["output"], "output", {"output": queries})
+            given["output"] = with_room(checked["output"], "output", {"output": queries})
         if "attention" in checked:
             own = checked["attention"]
             given["attention"] = np.zeros((*own.shape[:2], queries, keys), own.dtype)
@@ -310,48 +295,6 @@ class Capture:
         if batches[0]["half"]:
             given["precision"] = "half"
         return given
-
-
-def _with_room(numbers: NDArray[Any], name: str, rooms: dict[str, int]) -> NDArray[Any]:
-    """The same with zeros behind its tokens."""
-    import numpy as np
-
-    room = [(0, 0)] * numbers.ndim
-    room[-2] = (0, rooms[name] - numbers.shape[-2])
-    return np.pad(numbers, room)
-
-
-def _mask_of(masks: list[NDArray[Any]], sequences: int, queries: int, keys: int) -> Any:
-    """"causal" or "full" where all of them are, else booleans."""
-    import numpy as np
-
-    if all(mask.all() for mask in masks):
-        return "full"
-    if all((mask == np.tril(np.ones(mask.shape[2:], bool), mask.shape[3] - mask.shape[2])).all() for mask in masks):
-        return "causal"
-    heads = max(mask.shape[1] for mask in masks)
-    whole = np.zeros((sequences, heads, queries, keys), bool)
-    first = 0
-    for mask in masks:
-        whole[first : first + len(mask), :, : mask.shape[2], : mask.shape[3]] = mask
-        first += len(mask)
-    return whole
-
-
-def _valid_of(valid: NDArray[Any] | None, numbers: dict[str, NDArray[Any]], keys: int) -> NDArray[Any]:
-    import numpy as np
-
-    own = np.ones((numbers["k"].shape[0], numbers["k"].shape[2]), bool) if valid is None else valid
-    return np.pad(own, ((0, 0), (0, keys - own.shape[1])))
-
-
-def _output_map(child: Any, heads: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """[H, e, d] of a linear map, and its bias."""
-    weight = _numbers(child.weight)
-    if type(child).__name__ != "Conv1D":  # of transformers: [in, out]
-        weight = weight.T
-    bias = getattr(child, "bias", None)
-    return weight.reshape(heads, -1, weight.shape[1]), None if bias is None else _numbers(bias)
 
 
 def capture(model: Any, layers: Iterable[int] | None = None) -> Capture:
@@ -362,3 +305,43 @@ def capture(model: Any, layers: Iterable[int] | None = None) -> Capture:
     the sum over tokens: `loss` times their number. Decoders and encoders; `model.eval()` comes first.
     """
     return Capture(model, layers)
+
+
+def run(
+    model: Any, batches: Iterable[Any], *, layers: Iterable[int] | None = None, labels: str | None = "data",
+    seed: int = 0,
+) -> Capture:  # fmt: skip
+    """Runs batches in a capture, with gradients of the summed loss by z alone; see measure()."""
+    import torch
+
+    if labels not in ("data", "model", None):
+        raise ScenarioError(f'labels: {labels!r} is none (allowed: "data", "model", None)')
+    draws = torch.Generator().manual_seed(seed)
+    with capture(model, layers) as c:
+        for batch in batches:
+            given = dict(batch) if isinstance(batch, Mapping) else {"input_ids": batch}
+            given.pop("labels", None)
+            with torch.set_grad_enabled(labels is not None):
+                found = model(**given)
+            if labels is not None:
+                _differentiate(c, found.logits[:, :-1].float(), given, labels == "model", draws)
+    return c
+
+
+def _differentiate(c: Capture, logits: Any, given: Mapping[str, Any], drawn: bool, draws: Any) -> None:
+    """Gives every z of the batch the gradient of the loss of its next tokens, in nats."""
+    import torch
+
+    ids, mask = given["input_ids"], given.get("attention_mask")
+    targets = ids[:, 1:]
+    if drawn:
+        shares = logits.detach().softmax(-1).flatten(0, 1).cpu()
+        targets = torch.multinomial(shares, 1, generator=draws).reshape(targets.shape).to(ids.device)
+    losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), targets, reduction="none")
+    if mask is not None:
+        losses = losses * mask[:, 1:]
+    outputs = [one["z"] for one in c._batches[-1].values()]
+    if not all(z.requires_grad for z in outputs):
+        raise ScenarioError("model: its parameters ask for no gradient - call requires_grad_(), or labels=None")
+    for z, gradient in zip(outputs, torch.autograd.grad(losses.sum(), outputs), strict=True):
+        z.grad = gradient

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _engine as engine
@@ -246,8 +246,11 @@ class Measured(Labelled):
 
 
 def measure(
-    source: Activations | Capture | Mapping[Any, Any] | str | os.PathLike[str],
+    source: Activations | Capture | Mapping[Any, Any] | str | os.PathLike[str] | Any,
+    batches: Iterable[Any] | None = None,
     *,
+    labels: str | None = "data",
+    document: Any = None,
     layer: int | None = None,
     queries: int | None = None,
     seed: int = 0,
@@ -257,9 +260,21 @@ def measure(
 ) -> Measured:
     """What each head does to the output of its layer, as ``headlab heads`` (docs/heads-on-text.md).
 
-    `source`: what `from_attention` gives or takes, a capture, or a file. `queries` of each sequence are drawn
+    `source`: what `from_attention` gives or takes, a capture, a file, or a model of transformers with
+    `batches` of token ids, or dicts of them: `labels` of the losses are the next tokens ("data"), drawn
+    by `seed` from the model ("model", best for second_order) or none (None), and `document` numbers the
+    document of each sequence. `queries` of each sequence are drawn
     by `seed` for the figures of weights; all without it. `float64` computes weights in float64.
     """
+    if hasattr(source, "named_modules"):
+        if batches is None:
+            raise ScenarioError("batches: are needed with a model")
+        from ._capture import run
+
+        wanted = None if layer is None else [index("layer", layer)]
+        source = run(source, batches, layers=wanted, labels=labels, seed=index("seed", seed)).activations(document)
+    elif batches is not None or document is not None:
+        raise ScenarioError("batches: and documents are those of a model, source is none")
     if isinstance(source, Mapping):
         by_layer = all(isinstance(one, Mapping) for one in source.values())
         source = from_attention(source) if by_layer else from_attention(**source)

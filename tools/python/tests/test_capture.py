@@ -135,6 +135,28 @@ def test_gradients_are_those_of_the_loss() -> None:
     np.testing.assert_allclose(m["sensitivity"][1, 1], float(derivative.abs().sum()) / ids.numel(), rtol=1e-4)
 
 
+def test_a_model_with_batches_is_what_a_capture_has() -> None:
+    model, ids = model_of("gpt2", initializer_range=0.3), ids_of(10)
+    by_hand = captured(model, ids)
+    model.zero_grad()
+    m = hl.heads.measure(model, ids.split(5))
+    assert all(one.grad is None for one in model.parameters())
+    for name in ("spread", "overlap"):
+        assert np.array_equal(m[name], by_hand[name])
+    # The same numbers through another sum: 120 terms of a float32 loss.
+    np.testing.assert_allclose(m["sensitivity"], by_hand["sensitivity"], rtol=120 * 2**-23)
+    drawn = hl.heads.measure(model, ids.split(5), labels="model", seed=1)
+    assert drawn == hl.heads.measure(model, ids.split(5), labels="model", seed=1)
+    assert drawn != hl.heads.measure(model, ids.split(5), labels="model", seed=2)
+    assert "second_order" not in hl.heads.measure(model, [{"input_ids": ids}], labels=None)
+    numbered = hl.heads.measure(model, [ids], labels=None, document=np.arange(10) // 5)
+    assert list(numbered["documents"]) == [2, 2]
+    with pytest.raises(hl.ScenarioError, match="^batches: are needed with a model"):
+        hl.heads.measure(model)
+    with pytest.raises(hl.ScenarioError, match="^model: its parameters ask for no gradient"):
+        hl.heads.measure(model.requires_grad_(False), [ids])
+
+
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
 def test_a_pruned_checkpoint_is_the_model_that_was_evaluated(family: str, tmp_path: Path) -> None:
     pytest.importorskip("pandas")
