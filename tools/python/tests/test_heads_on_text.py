@@ -155,3 +155,20 @@ def test_hidden_keys_of_a_bias_are_those_of_a_mask() -> None:
         by_bias = hl.heads.measure({**given, "mask": "full", "bias": np.where(seen, 0, lowest)})
         assert by_bias == by_mask
     np.testing.assert_allclose(by_mask["overlap"], hl.heads.measure(given)["overlap"], rtol=1e-12)
+
+
+def test_several_files_are_one(tmp_path: Path, layer: dict[str, Any]) -> None:
+    some = ("q", "k", "v", "scale")
+    np.savez_compressed(tmp_path / "a.npz", **{n: layer[n] for n in some}, mask="causal")
+    np.savez(tmp_path / "b.npz", **{n: a for n, a in layer.items() if n not in some})
+    acts = hl.heads.open_activations(tmp_path / "a.npz", tmp_path / "b.npz")
+    assert hl.heads.measure(acts) == hl.heads.measure(CAPTURED)
+    np.savez(tmp_path / "c.npz", mask="full")
+    with pytest.raises(hl.ScenarioError, match="says mask full, another file says causal"):
+        hl.heads.open_activations(tmp_path / "a.npz", tmp_path / "b.npz", tmp_path / "c.npz")
+    np.savez(tmp_path / "a.npz", **{n: layer[n] for n in some}, mask="full")
+    with pytest.raises(hl.ScenarioError, match=r'with mask="causal" it is'):
+        hl.heads.measure(hl.heads.open_activations(tmp_path / "a.npz", tmp_path / "b.npz"))
+    (tmp_path / "d.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:-40])
+    with pytest.raises(hl.ScenarioError, match="is no ZIP archive, or is cut short"):
+        hl.heads.open_activations(tmp_path / "d.npz")
