@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/host.h"
+#include "kernels/stopping.h"
 
 namespace headlab {
 
@@ -18,9 +19,12 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
   std::mutex mutex;
   std::size_t failed = count;
   std::exception_ptr failure;
+  const std::function<bool()> stop = stop_of_scope();
   const auto run = [&] {
+    const StopScope scope(stop);
     for (std::size_t i = next++; i < count; i = next++) {
       try {
+        stop_point();
         work(i);
       } catch (...) {
         const std::scoped_lock lock(mutex);

@@ -248,13 +248,13 @@ std::vector<std::string> NetcdfGroup::groups() const {
 
 bool NetcdfGroup::holds_integers(const std::string& name) const {
   nc_type type = NC_NAT;
-  check(nc_inq_vartype(id_, variable(name), &type), name);
+  check_netcdf(nc_inq_vartype(id_, variable(name), &type), name);
   return type != NC_FLOAT && type != NC_DOUBLE && type != NC_CHAR && type != NC_STRING;
 }
 
 bool NetcdfGroup::holds_singles(const std::string& name) const {
   nc_type type = NC_NAT;
-  check(nc_inq_vartype(id_, variable(name), &type), name);
+  check_netcdf(nc_inq_vartype(id_, variable(name), &type), name);
   return type == NC_FLOAT;
 }
 

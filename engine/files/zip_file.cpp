@@ -23,9 +23,9 @@ constexpr std::uint64_t elsewhere = 0xffffffff;
 constexpr std::uint64_t max_deflation = 1032;
 
 /// Numbers and texts of a part of the file that is known to be there.
-class Part {
+class ZipPart {
  public:
-  Part(std::string_view all, std::uint64_t begin, std::uint64_t size, const std::string& source)
+  ZipPart(std::string_view all, std::uint64_t begin, std::uint64_t size, const std::string& source)
       : source_(source) {
     if (begin > all.size() || size > all.size() - begin) damaged();
     bytes_ = all.substr(begin, size);
@@ -46,7 +46,7 @@ class Part {
 };
 
 /// Numbers that do not fit into 32 bits stand in the extra field 1, in this order.
-void take_long_numbers(const Part& file, std::size_t at, std::size_t size,
+void take_long_numbers(const ZipPart& file, std::size_t at, std::size_t size,
                        std::initializer_list<std::uint64_t*> numbers) {
   for (const std::size_t end = at + size; at + 4 <= end;) {
     const std::uint64_t kind = file.number(at, 2);
@@ -67,7 +67,7 @@ void take_long_numbers(const Part& file, std::size_t at, std::size_t size,
 
 ZipFile::ZipFile(std::string bytes, std::string source)
     : bytes_(std::move(bytes)), source_(std::move(source)) {
-  const Part file(bytes_, 0, bytes_.size(), source_);
+  const ZipPart file(bytes_, 0, bytes_.size(), source_);
   // The end is found from behind: a comment may follow it.
   const std::size_t end = bytes_.rfind(end_mark);
   if (end == std::string::npos) {
@@ -78,13 +78,13 @@ ZipFile::ZipFile(std::string bytes, std::string source)
   if (at == elsewhere && end >= locator_size &&
       file.text(end - locator_size, 4) == long_locator_mark) {
     const std::uint64_t long_end = file.number(end - locator_size + 8, 8);
-    const Part record(bytes_, long_end, 56, source_);
+    const ZipPart record(bytes_, long_end, 56, source_);
     if (record.text(0, 4) != long_end_mark) file.damaged();
     count = record.number(32, 8);
     at = record.number(48, 8);
   }
   for (std::uint64_t i = 0; i < count; ++i) {
-    const Part record(bytes_, at, entry_size, source_);
+    const ZipPart record(bytes_, at, entry_size, source_);
     if (record.text(0, 4) != entry_mark) file.damaged();
     const std::uint64_t method = record.number(10, 2);
     const std::uint64_t name_size = record.number(28, 2), extra_size = record.number(30, 2);
@@ -101,7 +101,7 @@ ZipFile::ZipFile(std::string bytes, std::string source)
              "has entry " + one_line(name, 80) +
                  ", which is encrypted or compressed by other means than deflate");
     }
-    const Part header(bytes_, local, local_size, source_);
+    const ZipPart header(bytes_, local, local_size, source_);
     if (header.text(0, 4) != local_mark) file.damaged();
     entry.begin = local + local_size + header.number(26, 2) + header.number(28, 2);
     file.text(entry.begin, entry.stored);

@@ -2,7 +2,6 @@
 #include "engine/replay/replay.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <optional>
 #include <span>
@@ -17,6 +16,7 @@
 #include "kernels/parallel_for.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/replicate_error.h"
+#include "kernels/stopping.h"
 
 namespace headlab {
 namespace {
@@ -43,11 +43,7 @@ std::optional<Plan> plan_of(const Condition& condition, std::uint64_t replicate,
   if (!found || !find_weights(condition, *found, session)) return std::nullopt;
   Plan plan = make_plan(condition, *found);
   if (plan.redraws) set_draw(plan, condition, replicate / leaf_replicates);
-  try {
-    return learned_plan(*session.backend, plan, replicate, session.stop_hook());
-  } catch (const FitStopped&) {
-    return std::nullopt;
-  }
+  return learned_plan(*session.backend, plan, replicate, session.stop_hook());
 }
 
 /// The replicate as a node of its own, by the session's backend.
@@ -57,8 +53,8 @@ Moments backend_node(const Plan& plan, std::uint64_t replicate, const Backend& b
   return node;
 }
 
-/// Sets kernel weights, sample sizes and normalisation errors. False where the session stops.
-bool weigh(Replay& replay, const Session& session) {
+/// Sets kernel weights, sample sizes and normalisation errors.
+void weigh(Replay& replay, const Session& session) {
   const Plan& plan = replay.plan;
   const auto heads = static_cast<std::size_t>(plan.heads);
   const auto n = static_cast<std::size_t>(plan.n);
@@ -66,12 +62,7 @@ bool weigh(Replay& replay, const Session& session) {
   const TrainingSet tokens = tokens_of(plan, replay.training_set);
   replay.heads.resize(replay.queries.size() * heads);
   replay.kernel_weights.resize(replay.heads.size() * n);
-  std::atomic<bool> stopped = false;
   parallel_for(replay.heads.size(), thread_count(session.threads), [&](std::size_t i) {
-    if (stopped || session.should_stop()) {
-      stopped = true;
-      return;
-    }
     WindowCounts windows;
     const std::vector<double> weights =
         nw_weights(plan, tokens, static_cast<int>(i % heads), static_cast<int>(i / heads), windows);
@@ -87,7 +78,6 @@ bool weigh(Replay& replay, const Session& session) {
           weights[token] * (merge.off() ? 1.0 : merge.weight(points));
     }
   });
-  return !stopped;
 }
 
 /// Sets what both backends estimate.
@@ -138,14 +128,18 @@ Replay replay_replicate(const Condition& condition, std::uint64_t replicate,
   replay.machine = session.machine();
   check_replay_memory(condition, *session.backend);
   bool complete = false;
-  if (std::optional<Plan> plan = plan_of(condition, replicate, session)) {
-    replay.plan = std::move(*plan);
-    replay.training_set = draw_training_set(replay.plan, replicate);
-    replay.queries.resize(replay.plan.truth.size());
-    if (weigh(replay, session)) {
+  const StopScope scope(session.stop_hook());
+  try {
+    if (std::optional<Plan> plan = plan_of(condition, replicate, session)) {
+      replay.plan = std::move(*plan);
+      replay.training_set = draw_training_set(replay.plan, replicate);
+      replay.queries.resize(replay.plan.truth.size());
+      weigh(replay, session);
       set_estimates(replay, backend_node(replay.plan, replicate, *session.backend));
       complete = true;
     }
+  } catch (const WorkStopped&) {
+    // It is not complete.
   }
   replay.outcome = session.outcome(complete, watch);
   return replay;

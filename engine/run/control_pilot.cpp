@@ -17,6 +17,7 @@
 #include "engine/moments/control_fit.h"
 #include "engine/run/pilot.h"
 #include "kernels/parallel_for.h"
+#include "kernels/stopping.h"
 
 namespace headlab {
 namespace {
@@ -48,8 +49,7 @@ constexpr double float32_rounding = 1e-6, float64_rounding = 1e-13, plain_expone
 /// (engine/run/control_check.h).
 constexpr double max_mean_skewness = 0.5;
 
-/// Statistics of every replicate of a plan, [replicates][layout.statistics()]; empty where the
-/// session stopped it.
+/// Statistics of every replicate of a plan, [replicates][layout.statistics()].
 std::vector<double> replicates_of(const Plan& plan, std::uint64_t replicates,
                                   const Session& session) {
   const std::size_t size = plan.layout().statistics();
@@ -59,14 +59,10 @@ std::vector<double> replicates_of(const Plan& plan, std::uint64_t replicates,
   const auto workers = static_cast<std::uint64_t>(
       std::max(1, std::min(threads, static_cast<int>(std::min<std::uint64_t>(blocks, 1024)))));
   std::atomic<std::uint64_t> next = 0;
-  std::atomic<bool> stopped = false;
   parallel_for(workers, static_cast<int>(workers), [&](std::size_t) {
     const std::unique_ptr<Worker> worker = session.backend->worker(plan);
     for (std::uint64_t block = next++; block < blocks; block = next++) {
-      if (stopped || session.should_stop()) {
-        stopped = true;
-        return;
-      }
+      stop_point();
       const std::uint64_t first = block * block_replicates;
       const std::uint64_t count = std::min(block_replicates, replicates - first);
       std::vector<Moments> out(count);
@@ -76,7 +72,7 @@ std::vector<double> replicates_of(const Plan& plan, std::uint64_t replicates,
       }
     }
   });
-  return stopped ? std::vector<double>() : all;
+  return all;
 }
 
 /// Statistics of the pilot at one query.
@@ -446,13 +442,14 @@ Plan control_pilot_plan(const Condition& condition, const Preparation& found,
   return plan;
 }
 
-bool find_controls(const Condition& condition, Preparation& found, const Session& session) {
+bool find_controls(const Condition& condition, Preparation& found, const Session& session) try {
   const auto* law = std::get_if<ExactControls>(&condition.controls);
   if (law == nullptr) return true;
   if (!session.control_means) {
     reject(condition, "run.controls", "is \"exact\", which this command does not compute");
   }
   const Stopwatch watch;
+  const StopScope scope(session.stop_hook());
   const Plan without = make_plan(condition, found);
   auto controls = std::make_shared<FoundControls>();
   const std::function<void(double)> tell = session.stage("means of controls");
@@ -463,7 +460,6 @@ bool find_controls(const Condition& condition, Preparation& found, const Session
   if (controls->controls.means.log_scale.empty()) return false;
   const Plan plan = control_pilot_plan(condition, found, controls->controls.means);
   const std::vector<double> statistics = replicates_of(plan, law->pilot, session);
-  if (statistics.empty()) return false;
   const auto queries = static_cast<std::size_t>(plan.queries);
   const MomentLayout layout = plan.layout();
   double mean_square = 0;
@@ -477,6 +473,8 @@ bool find_controls(const Condition& condition, Preparation& found, const Session
   controls->seconds = watch.seconds();
   found.controls = std::move(controls);
   return true;
+} catch (const WorkStopped&) {
+  return false;
 }
 
 }  // namespace headlab

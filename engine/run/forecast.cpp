@@ -13,6 +13,7 @@
 #include "engine/run/memory.h"
 #include "engine/run/simulate.h"
 #include "kernels/parallel_for.h"
+#include "kernels/stopping.h"
 
 namespace headlab {
 namespace {
@@ -102,18 +103,19 @@ struct Forecaster {
     std::uint64_t most = scenario.conditions[group.front()].replicates;
     const auto deadline = deadline_in(seconds);
     const Stopwatch watch;
-    SimulationHooks hooks{.stop = [&] { return std::chrono::steady_clock::now() >= deadline; }};
+    SimulationHooks hooks{.stop = stop_of_scope(),
+                          .enough = [&] { return std::chrono::steady_clock::now() >= deadline; }};
     hooks.set_draw = [&](Plan& plan, std::size_t p, std::uint64_t draw) {
       set_draw(plan, scenario.conditions[group[p]], draw);
     };
-    // A fit that is stopped gives no replicate.
+    // As many fits as threads are enough.
     if (measured.front().learning) {
-      hooks.stop = {};
       const auto few = static_cast<std::uint64_t>(threads);
       const std::uint64_t draws = (few + leaf_replicates - 1) / leaf_replicates;
       most = std::min(most, measured.front().redraws ? draws * leaf_replicates : few);
     }
     const std::uint64_t replicates = simulate(all, backend, threads, most, hooks).front().count();
+    stop_point();
     taken = watch.seconds();
     return static_cast<double>(replicates) * work / taken;
   }

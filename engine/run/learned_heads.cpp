@@ -15,6 +15,7 @@
 #include "kernels/decompositions.h"
 #include "kernels/learning/worker.h"
 #include "kernels/parallel_for.h"
+#include "kernels/stopping.h"
 
 namespace headlab {
 namespace {
@@ -64,6 +65,7 @@ std::optional<Preparation> learn_heads(const Condition& condition, const Session
   if (!learns_heads_once(condition)) return Preparation{};
   const auto& law = std::get<LearnedSubspaces>(condition.subspaces);
   const Stopwatch watch;
+  const StopScope scope(session.stop_hook());
   try {
     const Learning learning = make_learning(condition);
     const Plan sample = sample_plan(condition, law);
@@ -86,6 +88,8 @@ std::optional<Preparation> learn_heads(const Condition& condition, const Session
                      .fresh_key_error = fresh_key_error,
                      .seconds = watch.seconds()});
     return found;
+  } catch (const WorkStopped&) {
+    return std::nullopt;
   } catch (const std::invalid_argument& error) {
     reject(condition, "heads.subspaces", std::string("law \"learned\": ") + error.what());
   }

@@ -184,7 +184,7 @@ class BlockService {
         put_block(message, block);
         for (const Moments& one : moments) put_moments(message, one);
         result = std::move(message).bytes();
-      } catch (const FitStopped&) {
+      } catch (const WorkStopped&) {
         result = with_block(Tag::dropped, block);
       } catch (const std::exception& error) {
         result = with_text(Tag::failed, error.what());

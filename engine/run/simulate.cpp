@@ -19,6 +19,7 @@
 #include "kernels/parallel_for.h"
 #include "kernels/stack/stack.h"
 #include "kernels/stack/worker.h"
+#include "kernels/stopping.h"
 
 namespace headlab {
 namespace {
@@ -218,6 +219,7 @@ class DrawWorker : public Worker {
 
 void work(Plans plans, const Backend& backend, BlockScheduler& scheduler,
           const SimulationHooks& hooks) {
+  const StopScope scope(hooks.stop);
   try {
     const std::unique_ptr<Worker> worker = make_block_worker(plans, backend, hooks);
     for (Block block = scheduler.next(); block.count > 0; block = scheduler.next()) {
@@ -225,7 +227,7 @@ void work(Plans plans, const Backend& backend, BlockScheduler& scheduler,
       worker->run(block, moments);
       scheduler.collect(block, std::move(moments));
     }
-  } catch (const FitStopped&) {
+  } catch (const WorkStopped&) {
     scheduler.stop();
   } catch (...) {
     scheduler.stop(std::current_exception());
@@ -271,7 +273,7 @@ std::vector<MomentTree> advance(std::vector<MomentTree> begun, Plans plans, cons
     while (!scheduler.wait_finished()) {
       if (failed) continue;
       try {
-        if (hooks.stop && hooks.stop()) scheduler.stop();
+        if ((hooks.stop && hooks.stop()) || (hooks.enough && hooks.enough())) scheduler.stop();
         if (hooks.watch) hooks.watch([&] { return scheduler.trees(); });
       } catch (...) {
         failed = true;

@@ -51,8 +51,10 @@ class BlockHelpers {
 
 /// Callbacks of a running simulation; any may be empty.
 struct SimulationHooks {
-  /// True: finish the blocks under way, except those that learn heads. Any thread may ask.
+  /// True: drop the blocks under way. Any thread may ask.
   std::function<bool()> stop = {};
+  /// True: finish the blocks under way. One thread asks.
+  std::function<bool()> enough = {};
   /// Called about every tenth of a second while threads simulate.
   std::function<void(const MomentsSoFar& moments)> watch = {};
   /// Required by plans that redraw.

@@ -11,6 +11,7 @@
 #include "kernels/design_point.h"
 #include "kernels/parallel_for.h"
 #include "kernels/replicate_worker.h"
+#include "kernels/stopping.h"
 #include "kernels/tile.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/worker.cpp"
@@ -67,6 +68,7 @@ class TokenGroup {
       if (active_.empty()) continue;
       for (std::size_t slab = set_->next_slab(0); slab < set_->slabs();
            slab = set_->next_slab(slab + 1)) {
+        stop_point();
         set_->load(number, slab);
         for (Ensembles* ensembles : active_) ensembles->add(*set_);
       }

@@ -58,7 +58,7 @@ class LearningWorker : public ReplicateWorker {
   void fit(Ensemble& ensemble, std::uint64_t number, const FitPoints& points) {
     std::optional<Fit> found =
         fit_heads(*ensemble.learning, number, points, *ensemble.gradients, hooks_);
-    if (!found) throw FitStopped();
+    if (!found) throw WorkStopped();
     take_heads(ensemble.plan, std::move(found->heads));
   }
 
@@ -103,7 +103,7 @@ Plan learned_plan(const Backend& backend, const Plan& plan, std::uint64_t replic
   const auto gradients = backend.head_gradients(plan.kernel, 1);
   std::optional<Fit> found =
       fit_heads(*plan.learning, replicate, fit_points(plan, replicate), *gradients, {.stop = stop});
-  if (!found) throw FitStopped();
+  if (!found) throw WorkStopped();
   take_heads(learned, std::move(found->heads));
   return learned;
 }

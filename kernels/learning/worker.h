@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "kernels/backend.h"
+#include "kernels/stopping.h"
 
 namespace headlab {
 
@@ -15,16 +16,13 @@ namespace headlab {
 /// replicate; the backend then computes the replicate with these heads. Where weights are learned,
 /// the statistic of a head is H a_h f_h with the learned a_h, so that the ensemble is the mean of
 /// the heads; the plan's own head_weights must be 1/H. Such a plan has the plain estimator, because
-/// learned heads are not fixed given only the design points. During a fit run() throws FitStopped
+/// learned heads are not fixed given only the design points. During a fit run() throws WorkStopped
 /// once `stop` returns true; any thread may call `stop`.
 std::unique_ptr<Worker> make_worker(const Backend& backend, Plans plans,
                                     const std::function<bool()>& stop = {});
 
-/// A block was abandoned during a fit.
-class FitStopped {};
-
 /// The plan of one replicate: without `learning`, with the heads and weights that the worker of
-/// make_worker() learns for it; a plan without `learning` itself. Throws FitStopped as the worker
+/// make_worker() learns for it; a plan without `learning` itself. Throws WorkStopped as the worker
 /// does.
 Plan learned_plan(const Backend& backend, const Plan& plan, std::uint64_t replicate,
                   const std::function<bool()>& stop = {});

@@ -94,7 +94,7 @@ TEST(LearningWorker, GivesABlockUpWhereItIsToldToStop) {
   std::vector<Moments> out(1);
   int asked = 0;
   const auto worker = make_worker(*backend, Plans(&one, 1), [&] { return ++asked == 5; });
-  EXPECT_THROW(worker->run({.first = 0, .count = 1, .node = 1}, out), FitStopped);
+  EXPECT_THROW(worker->run({.first = 0, .count = 1, .node = 1}, out), WorkStopped);
   EXPECT_EQ(asked, 5);
 }
 

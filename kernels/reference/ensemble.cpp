@@ -11,6 +11,8 @@
 #include <utility>
 #include <variant>
 
+#include "kernels/stopping.h"
+
 namespace headlab {
 namespace {
 
@@ -109,6 +111,7 @@ HeadView view_of(const Plan& plan, std::span<const Level> levels, int head, int 
                 .log_weights = std::vector<double>(count, never)};
   double nearest = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < count; ++i) {
+    if (i % 1024 == 0) stop_point();
     if (!view.seen.holds(i)) continue;
     double log_weight = 0;
     double r2 = 0;

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "kernels/design_point.h"
+#include "kernels/stopping.h"
 
 namespace headlab {
 
@@ -72,6 +73,7 @@ TrainingSet draw_training_set(const Plan& plan, std::uint64_t replicate) {
   sample.x.resize(n * d);
   PointDraws points(plan, replicate);
   for (std::size_t i = 0; i < n; ++i) {
+    if (i % 1024 == 0) stop_point();
     const std::uint32_t row = points.draw(i);
     double* x = &sample.x[i * d];
     std::copy_n(points.point(), d, x);

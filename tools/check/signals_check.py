@@ -24,7 +24,7 @@ import time
 
 from commands import WORLD
 
-STOPPING = "headlab: stopping after {}; again to quit at once\n"
+STOPPING = "headlab: stopping; again to quit at once\n"
 INTERRUPTED = "headlab: interrupted\n"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LINE_S, QUIT_S, END_S = 2.0, 1.0, 60.0
@@ -42,11 +42,11 @@ class Command:
     arguments: list
     span: float = 1.5        # seconds within which the first signal is sent
     resumes: bool = False    # an ended run is resumed and compared with an uninterrupted one
-    unit: str = "this training set"  # what it finishes at the first signal; empty: it quits
+    quits: bool = False      # at the first signal
     ends: bool = True        # a training set under way ends soon
 
     def line(self):
-        return STOPPING.format(self.unit) if self.unit else INTERRUPTED
+        return INTERRUPTED if self.quits else STOPPING
 
 
 COMMANDS = [
@@ -65,20 +65,19 @@ COMMANDS = [
     Command("allocate --map", ["allocate", "--map", "--data", "a.toml", "--budget", "4", "--n", "10,20,40,80",
                                "--replicates", "1e7", "--out", "o"]),
     Command("allocate --source theory", ["allocate", "--data", "THEORY", "--source", "theory", "--budget",
-                                         "4096", "--json", "o.json"], unit="this allocation"),
+                                         "4096", "--json", "o.json"]),
     Command("validate", ["validate", "--level", "full", "--out", "o"]),
     Command("validate --calibrate", ["validate", "--calibrate", "--level", "full", "--out", "o"]),
-    Command("theory", ["theory", "closed.toml", "--json", "o.json"], unit="this condition"),
+    Command("theory", ["theory", "closed.toml", "--json", "o.json"]),
     Command("replay", ["replay", "a.toml", "--set", "data.n=1e6", "--set",
                        "queries={ law = 'design', count = 64 }", "--replicate", "3", "--out", "o"]),
-    Command("hdi", ["hdi", "heads.npy", "--json", "o.json"], span=0.5, unit="these heads"),
-    Command("import-heads", ["import-heads", "MODEL", "--layer", "all", "--out", "heads.nc"], span=0.02,
-            unit="these heads"),
+    Command("hdi", ["hdi", "heads.npy", "--json", "o.json"], span=0.5),
+    Command("import-heads", ["import-heads", "MODEL", "--layer", "all", "--out", "heads.nc"], span=0.02),
     Command("compress", ["compress", "small.nc", "--rank", "4", "--replicates", "65536", "--json", "o.json",
-                         "--out", "heads.nc"], unit="this set of keys"),
-    Command("diff", ["diff", "results_a", "results_b", "--json", "o.json"], span=0.2, unit=""),
-    Command("report", ["report", "results_a", "--out", "o.html"], span=0.2, unit=""),
-    Command("table", ["table", "results_a", "--out", "o.csv"], span=0.2, unit=""),
+                         "--out", "heads.nc"]),
+    Command("diff", ["diff", "results_a", "results_b", "--json", "o.json"], span=0.2, quits=True),
+    Command("report", ["report", "results_a", "--out", "o.html"], span=0.2, quits=True),
+    Command("table", ["table", "results_a", "--out", "o.csv"], span=0.2, quits=True),
 ]
 
 
@@ -184,7 +183,7 @@ class Check:
                 row["line"] = max(row["line"], line)
             elif process.poll() is None:
                 return f"no line within {LINE_S} s"
-            if not command.unit:
+            if command.quits:
                 return self.quits(process, number, row)
             if twice and process.poll() is None:
                 wait_for(lambda: False, SECOND_AFTER_S - (line or 0), process)

@@ -65,7 +65,7 @@ TEST_F(CommandLine, KeepsWhatWasDoneWhenInterrupted) {
     EXPECT_TRUE(std::regex_match(
         outcome.err,
         std::regex(
-            "headlab: stopping after this training set; again to quit at once\n"
+            "headlab: stopping; again to quit at once\n"
             "headlab: interrupted: kept (nothing|\\d+ of 1000000000000 replicates of "
             "(condition #1|conditions #0 to #1) of 2 in o/results.nc, o/summary.json; --resume "
             "continues)\n")))

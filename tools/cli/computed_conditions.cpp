@@ -7,6 +7,7 @@
 
 #include "engine/files/error.h"
 #include "engine/files/words.h"
+#include "kernels/stopping.h"
 #include "validation/diversity/projected_heads.h"
 #include "validation/theory/side_by_side.h"
 
@@ -81,11 +82,14 @@ std::vector<ConditionIndices> condition_indices(const RunResult& result) {
 std::vector<Theory> compute_theories(const Scenario& scenario, TheorySource source, int threads,
                                      const std::function<bool()>& stop) {
   std::vector<Theory> theories;
+  const StopScope scope(stop);
   const std::size_t count = scenario.conditions.size();
   for (const Condition& condition : scenario.conditions) {
     if (stop && stop()) throw Stopped();
     try {
       theories.push_back(compute_theory(condition, source, threads));
+    } catch (const WorkStopped&) {
+      throw Stopped();
     } catch (const InvalidInput& error) {
       if (count == 1) throw;
       throw InvalidInput(numbered_condition(theories.size()) + " of " + std::to_string(count) +

@@ -4,7 +4,6 @@
 #include <optional>
 #include <pthread.h>
 #include <signal.h>
-#include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -20,8 +19,7 @@ using Clock = std::chrono::steady_clock;
 const Clock::time_point started = Clock::now();
 
 std::atomic<bool> stop_asked = false;
-std::atomic<bool> can_stop = false;               ///< the command looks at the flag
-std::atomic<const char*> unit_of_work = nullptr;  ///< null: not known by name
+std::atomic<bool> can_stop = false;  ///< the command looks at the flag
 
 /// The last three are how batch systems announce the end of a job.
 constexpr int stop_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
@@ -55,17 +53,14 @@ void watch(sigset_t signals) {
     }
     first = now;
     stop_asked = true;
-    const char* const unit = unit_of_work;
-    say("headlab: stopping after " + std::string(unit == nullptr ? "the work in progress" : unit) +
-        "; again to quit at once\n");
+    say("headlab: stopping; again to quit at once\n");
   }
 }
 
 }  // namespace
 
-void watch_signals(const char* unit) {
-  unit_of_work = unit;
-  can_stop = unit != nullptr;
+void watch_signals(bool stops) {
+  can_stop = stops;
   // A file size limit is then an error of write(), which says so, and not a killed program.
   signal(SIGXFSZ, SIG_IGN);
   sigset_t signals;

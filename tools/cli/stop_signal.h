@@ -11,14 +11,12 @@ namespace headlab::tools {
 /// on; to be called before any other thread is there. Signals that are ignored when the program
 /// begins stay ignored.
 ///
-/// While the command looks at the flag of stop_on_signals(), from the beginning where there is a
-/// `unit`, the first signal says so on standard error and sets the flag. One that comes at least a
+/// While the command looks at the flag of stop_on_signals(), from the beginning where it `stops`,
+/// the first signal says so on standard error and sets the flag. One that comes at least a
 /// second later, or while nothing looks at the flag, makes the program quit: temporary files are
 /// removed, and the exit code is 128 + n for signal n. Sooner it is the same request again:
 /// timeout(1) signals the program and then its whole group.
-///
-/// \param unit what is finished first, as "this training set", or null
-void watch_signals(const char* unit);
+void watch_signals(bool stops);
 
 /// From now on a signal sets the flag returned and leaves it to the command to stop at a good
 /// place.

@@ -1,28 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/supervise.h"
 
+#include <cerrno>
 #include <cstddef>
+#include <functional>
 #include <iostream>
+#include <poll.h>
+#include <unistd.h>
 
 #include "engine/files/error.h"
 #include "engine/scenario/scenario.h"
+#include "kernels/stopping.h"
 
 namespace headlab::tools {
 namespace {
 
 constexpr std::size_t max_stdin_bytes = std::size_t{64} << 20;  // as of a scenario file
 
-std::string read_standard_input() {
+/// Throws Stopped where `stop` comes before the end of the text, which may never come.
+std::string read_standard_input(const std::function<bool()>& stop) {
+  constexpr int patience_ms = 100;
   std::string text;
   std::string part(std::size_t{1} << 16, '\0');
-  do {
-    std::cin.read(part.data(), static_cast<std::streamsize>(part.size()));
-    text.append(part, 0, static_cast<std::size_t>(std::cin.gcount()));
+  while (true) {
+    if (stop()) throw Stopped();
+    pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    if (::poll(&input, 1, patience_ms) == 0) continue;
+    const ssize_t got = ::read(STDIN_FILENO, part.data(), part.size());
+    if (got == 0) break;
+    if (got < 0 && errno != EINTR) {
+      throw InvalidInput(std::string(standard_input_name) + ": cannot be read");
+    }
+    if (got > 0) text.append(part, 0, static_cast<std::size_t>(got));
     if (text.size() > max_stdin_bytes) {
       throw InvalidInput(std::string(standard_input_name) + ": is larger than 64 MiB");
     }
-  } while (std::cin);
-  if (std::cin.bad()) throw InvalidInput(std::string(standard_input_name) + ": cannot be read");
+  }
   if (text.empty()) {
     throw InvalidInput(std::string(standard_input_name) +
                        ": is empty - give a scenario on standard input");
@@ -43,8 +56,13 @@ Scenario read_supervised(const std::string& file, const std::vector<std::string>
     next = watch.seconds() + 0.1;
     show_stage(display, {.stage = "reading conditions", .share = share}, watch.seconds());
   };
-  if (file != "-") return read_scenario(file, sets, hooks);
-  return parse_scenario(read_standard_input(), standard_input_name, sets, "", hooks);
+  const StopScope scope(hooks.stop);
+  try {
+    if (file != "-") return read_scenario(file, sets, hooks);
+    return parse_scenario(read_standard_input(hooks.stop), standard_input_name, sets, "", hooks);
+  } catch (const WorkStopped&) {
+    throw Stopped();
+  }
 }
 
 void say_ending(const Outcome& outcome, const std::string& what) {

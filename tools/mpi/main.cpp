@@ -74,7 +74,7 @@ int run_as_rank(int argc, char** argv) {
   if (!hears) {
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_IGN);
   }
-  watch_signals(hears ? unit_of_work(argc, argv) : nullptr);
+  watch_signals(hears && computes(argc, argv));
   MpiChannel channel;
   Ranks ranks(channel);
   set_ranks_of_job(&ranks);
@@ -101,6 +101,6 @@ int main(int argc, char** argv) {
   if (is_one_of_several() && shares_run(argc, argv)) {
     return run_as_rank(argc, argv);
   }
-  watch_signals(unit_of_work(argc, argv));
+  watch_signals(computes(argc, argv));
   return command_line(argc, argv);
 }

@@ -10,6 +10,7 @@
 
 #include "engine/files/error.h"
 #include "kernels/parallel_for.h"
+#include "kernels/stopping.h"
 #include "validation/theory/exact/radial_finite_n.h"
 #include "validation/theory/exact/scalar_finite_n.h"
 #include "validation/theory/mechanisms/finite_n_tokens.h"
@@ -50,6 +51,7 @@ struct Attempt {
 template <class Result, class Compute>
 Result refine(const Compute& compute, int at_once, const std::string& what) {
   const auto attempt = [&](double digits) -> std::optional<Attempt<Result>> {
+    stop_point();
     try {
       return compute(Resolution{digits, max_nodes, at_once});
     } catch (const TooManyPanels& problem) {

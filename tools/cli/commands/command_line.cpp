@@ -7,6 +7,7 @@
 
 #include "engine/moments/error_terms.h"
 #include "engine/moments/layer_estimates.h"
+#include "kernels/stopping.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/layer_table.h"
 
@@ -279,24 +280,18 @@ ExitCode parse_and_run(int argc, const char* const* argv) {
   return run_chosen(program, {std::min(dashes + 1, argv + argc), argv + argc});
 }
 
+/// What is left to say of a command that stopped before there was anything to keep.
+int stopped() {
+  return static_cast<int>(
+      ended({.complete = false, .interrupted = stop_on_signals()->load()}, "kept nothing"));
+}
+
 }  // namespace
 
-const char* unit_of_work(int argc, const char* const* argv) {
-  if (argc < 2) return nullptr;
-  const std::string command = argv[1];
-  const bool by_theory = std::any_of(argv + 2, argv + argc, [](const std::string& word) {
-    return word == "theory" || word == "exact" || word == "--source=theory" ||
-           word == "--source=exact";
-  });
-  if (command == "allocate" && by_theory) return "this allocation";
-  if (command == "run" || command == "validate" || command == "allocate" || command == "dataset" ||
-      command == "replay") {
-    return "this training set";
-  }
-  if (command == "theory") return "this condition";
-  if (command == "hdi" || command == "import-heads" || command == "heads") return "these heads";
-  if (command == "compress") return "this set of keys";
-  return nullptr;
+bool computes(int argc, const char* const* argv) {
+  constexpr const char* commands[] = {"allocate",     "compress", "dataset", "hdi",    "heads",
+                                      "import-heads", "replay",   "run",     "theory", "validate"};
+  return argc >= 2 && std::ranges::find(commands, std::string_view(argv[1])) != std::end(commands);
 }
 
 int command_line(int argc, const char* const* argv) {
@@ -304,8 +299,9 @@ int command_line(int argc, const char* const* argv) {
   try {
     return static_cast<int>(parse_and_run(argc, argv));
   } catch (const Stopped&) {
-    return static_cast<int>(
-        ended({.complete = false, .interrupted = stop_on_signals()->load()}, "kept nothing"));
+    return stopped();
+  } catch (const WorkStopped&) {
+    return stopped();
   } catch (...) {
     return static_cast<int>(report_exception());
   }

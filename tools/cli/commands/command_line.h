@@ -7,8 +7,7 @@ namespace headlab::tools {
 /// errors are one line on standard error.
 int command_line(int argc, const char* const* argv);
 
-/// What a command line finishes before it ends when a signal asks it to, as "this training set";
-/// null for those that a signal ends at once.
-const char* unit_of_work(int argc, const char* const* argv);
+/// Whether a signal asks the command to stop; it ends the others at once.
+bool computes(int argc, const char* const* argv);
 
 }  // namespace headlab::tools

@@ -6,6 +6,7 @@
 #include "engine/run/memory.h"
 #include "engine/scenario/resolved_scenario.h"
 #include "kernels/backends.h"
+#include "kernels/stopping.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/result_notes.h"
 
@@ -80,6 +81,7 @@ std::vector<BackendForecast> forecasts(const Scenario& scenario, const Session& 
 }  // namespace
 
 ExitCode dry_run(const RunArguments& arguments, const Scenario& scenario, const Session& session) {
+  const StopScope scope(session.stop_hook());
   const std::vector<BackendForecast> all = forecasts(scenario, session);
   if (!all.front().problem.empty()) throw InvalidInput(all.front().problem);
   const bool learns = std::ranges::any_of(scenario.conditions, learns_heads_once);

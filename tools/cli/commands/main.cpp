@@ -9,6 +9,6 @@ int main(int argc, char** argv) {
   headlab::tools::hold_standard_streams();
   if (headlab::tools::served_foreign_files(argc, argv)) return 0;
   headlab::tools::deal_gpus();
-  headlab::tools::watch_signals(headlab::tools::unit_of_work(argc, argv));
+  headlab::tools::watch_signals(headlab::tools::computes(argc, argv));
   return headlab::tools::command_line(argc, argv);
 }

@@ -14,7 +14,6 @@ from ._errors import HeadlabWarning, translated
 
 Progress = bool | Callable[[dict[str, Any]], object]
 
-TRAINING_SET = "this training set"  # what a simulation finishes before it stops
 _POLL = 0.05  # seconds between two looks at signals
 
 
@@ -54,18 +53,16 @@ def listener(progress: Progress) -> Callable[[dict[str, Any]], object] | None:
     return progress or None
 
 
-def say_stopping(unit: str) -> None:
+def say_stopping() -> None:
     """What the program says on the first Ctrl-C."""
-    print(f"headlab: stopping after {unit}; again to quit at once", file=sys.stderr, flush=True)
+    print("headlab: stopping; again to quit at once", file=sys.stderr, flush=True)
 
 
-def watch(
-    job: _engine.Job, progress: Progress = False, unit: str = "the work in progress"
-) -> Iterator[tuple[Any, bool | None]]:
+def watch(job: _engine.Job, progress: Progress = False) -> Iterator[tuple[Any, bool | None]]:
     """Interim results of a job, each with None; then its result, and whether Ctrl-C stopped it.
 
     The first Ctrl-C asks the engine to stop and waits for what it has; a second one raises
-    KeyboardInterrupt, and the engine ends its `unit` by itself. An exception of the callback stops
+    KeyboardInterrupt, and the engine ends by itself. An exception of the callback stops
     the engine and is raised.
     """
     interrupted = done = False
@@ -81,7 +78,7 @@ def watch(
                     raise
                 interrupted = True
                 job.stop()
-                say_stopping(unit)
+                say_stopping()
             if not (done or interrupted) and (state := job.interim()) is not None:
                 yield state, None
     except BaseException:
@@ -100,11 +97,9 @@ def watch(
     yield result, interrupted
 
 
-def finish(
-    job: _engine.Job, progress: Progress = False, unit: str = "the work in progress"
-) -> tuple[Any, bool]:
+def finish(job: _engine.Job, progress: Progress = False) -> tuple[Any, bool]:
     """The result of a job without interim ones, and whether Ctrl-C stopped it."""
-    ((result, interrupted),) = watch(job, progress, unit)
+    ((result, interrupted),) = watch(job, progress)
     return result, bool(interrupted)
 
 

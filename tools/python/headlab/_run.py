@@ -20,7 +20,7 @@ from ._arguments import assign, duration, flag, whole
 from ._arguments import path as path_text
 from ._arguments import text as text_of
 from ._errors import HeadlabError, HeadlabWarning, RunError, ScenarioError, translated
-from ._jobs import TRAINING_SET, Progress, finish, watch
+from ._jobs import Progress, finish, watch
 from ._labelled import Labelled, dataset_of_group
 from ._scenario import ScenarioLike, Sets, Source, save_arrays
 from ._tables import Given, Tabular
@@ -420,7 +420,7 @@ def run(
         nodes=nodes, compare=compare, against=against, difference=difference,
     )  # fmt: skip
     job, source = _start(scenario, set, None, given)
-    outcome, interrupted = finish(job, progress, TRAINING_SET)
+    outcome, interrupted = finish(job, progress)
     return _finished(outcome, source, given["out"], interrupted)
 
 
@@ -454,7 +454,7 @@ def iter_run(
         compare=False, against=None, difference=None,
     )  # fmt: skip
     job, source = _start(scenario, set, every, given)
-    for state, interrupted in watch(job, progress, TRAINING_SET):
+    for state, interrupted in watch(job, progress):
         if interrupted is None:
             yield Result(state, arrays=source.arrays)
         else:

@@ -19,7 +19,7 @@ from ._arguments import path as path_text
 from ._arguments import text as text_of
 from ._arguments import whole
 from ._errors import ScenarioError, translated
-from ._jobs import TRAINING_SET, Progress, finish, wait, warn_unfinished
+from ._jobs import Progress, finish, wait, warn_unfinished
 from ._labelled import Labelled, suggestion
 from ._run import Result
 from ._scenario import ScenarioLike, Sets, Source
@@ -145,7 +145,7 @@ def validate(
                     names + paths, None, level, whole(seed), whole(replicates), backend,
                     whole(threads), duration("max_time", max_time),
                 )  # fmt: skip
-            (text, table, complete), interrupted = finish(job, progress, TRAINING_SET)
+            (text, table, complete), interrupted = finish(job, progress)
         except ScenarioError as error:
             # Places in a file that the user has not written.
             place = re.escape(folder) + r"/scenario_\d+\.toml(:\d+:\d+)?: "

@@ -34,7 +34,7 @@ SHIPPED = sorted(
 )
 
 
-STOPPING = "headlab: stopping after this training set; again to quit at once\n"
+STOPPING = "headlab: stopping; again to quit at once\n"
 TIMES = ("seconds", "weights_per_second")
 
 

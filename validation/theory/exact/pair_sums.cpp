@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/theory/exact/pair_sums.h"
 
+#include <cmath>
+
+#include "kernels/stopping.h"
+
 namespace headlab {
 
 using Eigen::ArrayXd;
@@ -25,12 +29,16 @@ void JointLaw::set(Index i, Index j, double p, const VectorXd& z, const Response
 
 GivenFirst JointLaw::given_first(const KernelTable& table, const ResponseMoments& response) const {
   GivenFirst given;
+  stop_point();
   given.fall = probability * table.fall;
+  stop_point();
   given.first = probability * table.first;
+  stop_point();
   if (response.has_mean()) {
     given.mean = mean.rowwise().sum();
     given.mean_rest = -mean * table.fall;
     given.mean_rest.colwise() += given.mean;
+    stop_point();
     given.mean_first = mean * table.first;
   }
   if (response.is_constant()) {
@@ -57,14 +65,19 @@ void LevelPairSums::add(const KernelTable& table, const VectorXd& probability,
   fall_v_ += given.fall.colwise().sum();
   first_v_ += given.first.colwise().sum();
   fall_fall_.noalias() += table.fall.transpose() * given.fall;
+  stop_point();  // each product may take a second
   first_fall_.noalias() += table.first.transpose() * given.fall;
+  stop_point();
   fall_first_.noalias() += table.fall.transpose() * given.first;
+  stop_point();
   const MatrixXd both = table.first.transpose() * given.first;
   first_first_ += both;
   if (given.mean.size() > 0) {
     mean_first_u_ += table.first.transpose() * given.mean;
     mean_first_v_ += given.mean_first.colwise().sum();
+    stop_point();
     mean_first_rest_.noalias() += table.first.transpose() * given.mean_rest;
+    stop_point();
     mean_rest_first_ -= table.fall.transpose() * given.mean_first;
     mean_rest_first_.rowwise() += given.mean_first.colwise().sum();
   }

@@ -12,6 +12,7 @@
 
 #include "engine/files/error.h"
 #include "kernels/decompositions.h"
+#include "kernels/stopping.h"
 #include "validation/theory/exact/pair_sums.h"
 #include "validation/theory/exact/scalar_tables.h"
 
@@ -51,6 +52,7 @@ Waves squared(const Waves& waves) {
                   MatrixXd(terms * (terms + 1), waves.frequency.cols())};
   Index next = 0;
   for (Index i = 0; i < terms; ++i) {
+    stop_point();
     for (Index j = 0; j <= i; ++j) {
       const Complex both = waves.amplitude(i) * (i == j ? 0.5 : 1.0);
       square.amplitude(next) = both * waves.amplitude(j);
