@@ -15,6 +15,7 @@
 #include <hwy/aligned_allocator.h>
 #include <hwy/highway.h>
 
+#include "kernels/cpu/aligned.h"
 #include "kernels/cpu/head-inl.h"
 #include "kernels/cpu/keep-inl.h"
 #include "kernels/cpu/lanes-inl.h"
@@ -32,7 +33,7 @@ class BlockMeans {
       : head_(head),
         levels_(levels.off() ? std::vector<double>{1} : levels.weights),
         sums_(levels_.size() * head.k()),
-        keys_(hwy::AllocateAligned<float>((head.k() + 2) * tile_points)) {
+        keys_(allocate_aligned<float>((head.k() + 2) * tile_points)) {
     std::fill_n(keys_.get(), (head.k() + 2) * tile_points, 0.0f);
   }
 

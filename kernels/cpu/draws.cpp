@@ -6,13 +6,13 @@
 #include <type_traits>
 #include <variant>
 
+#include "kernels/cpu/aligned.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/design_point.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/draws.cpp"
 #include <hwy/foreach_target.h>
 //
-#include <hwy/aligned_allocator.h>
 
 #include "kernels/cpu/base_draws-inl.h"
 #include "kernels/cpu/draws-inl.h"
@@ -127,7 +127,7 @@ HWY_ATTR void sample(const Plan& plan, std::uint64_t replicate, std::uint64_t fi
                      const Points& to, SequenceState& sequence) {
   const auto d = static_cast<std::size_t>(plan.d);
   const double* table = plan.table.exact();
-  const auto tile = hwy::AllocateAligned<Tile>(static_cast<std::size_t>(point_buffer(plan.d)));
+  const auto tile = allocate_aligned<Tile>(static_cast<std::size_t>(point_buffer(plan.d)));
   TileRows rows = {};
   std::vector<double> wide(tile_points * d);  // X of the tile in float64
 
@@ -194,7 +194,7 @@ void draw_training_points(const Plan& plan, std::uint64_t replicate, std::uint64
 std::vector<float> draw_design_cpu(const Plan& plan, std::uint64_t replicate) {
   const auto n = static_cast<std::size_t>(plan.n);
   const auto d = static_cast<std::size_t>(plan.d);
-  const auto tile = hwy::AllocateAligned<Tile>(static_cast<std::size_t>(point_buffer(plan.d)));
+  const auto tile = allocate_aligned<Tile>(static_cast<std::size_t>(point_buffer(plan.d)));
   TileRows rows = {};
   SequenceState state;
   std::vector<float> x;

@@ -28,6 +28,7 @@
 
 #include <hwy/highway.h>
 
+#include "kernels/cpu/aligned.h"
 #include "kernels/cpu/ensemble_constants-inl.h"
 #include "kernels/cpu/head-inl.h"
 #include "kernels/cpu/lanes-inl.h"
@@ -72,7 +73,7 @@ class Ensembles {
         sums_(windows_.size() * 4),
         repair_(*plans[members.front()]),
         selections_(heads_, std::max(fixed_.key_tiles, fixed_.weight_tiles) * tile_points),
-        buffer_(hwy::AllocateAligned<float>(fixed_.buffer_size)) {
+        buffer_(allocate_aligned<float>(fixed_.buffer_size)) {
     std::fill_n(buffer_.get(), fixed_.buffer_size, 0.0f);
     if (!fixed_.keeps_all) {
       selections_.set(fixed_.queries, plans[members.front()]->mechanism.levels);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cpu/aligned.h"
 #include "kernels/cpu/backend.h"
 #include "kernels/cpu/subnormals.h"
 #include "kernels/cpu/targets.h"
@@ -34,7 +35,7 @@ namespace {
 using Buffer = hwy::AlignedFreeUniquePtr<float[]>;
 
 Buffer zeros(std::size_t size) {
-  Buffer buffer = hwy::AllocateAligned<float>(std::max<std::size_t>(size, 1));
+  Buffer buffer = allocate_aligned<float>(std::max<std::size_t>(size, 1));
   std::fill_n(buffer.get(), size, 0.0f);
   return buffer;
 }

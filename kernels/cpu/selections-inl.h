@@ -18,6 +18,7 @@
 #include <hwy/aligned_allocator.h>
 #include <hwy/highway.h>
 
+#include "kernels/cpu/aligned.h"
 #include "kernels/cpu/block_means-inl.h"
 #include "kernels/cpu/head-inl.h"
 #include "kernels/cpu/keep-inl.h"
@@ -36,7 +37,7 @@ class Selections {
 
   /// Of no window. \param panel_keys the most keys of a panel
   Selections(const Heads& heads, std::size_t panel_keys)
-      : heads_(heads), scratch_(hwy::AllocateAligned<float>(panel_keys)) {}
+      : heads_(heads), scratch_(allocate_aligned<float>(panel_keys)) {}
   /// Of all windows at so many queries; `levels` are those of the keys.
   void set(std::size_t queries, const Levels& levels) {
     queries_ = queries;

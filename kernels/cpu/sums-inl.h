@@ -14,6 +14,7 @@
 #include <hwy/aligned_allocator.h>
 #include <hwy/highway.h>
 
+#include "kernels/cpu/aligned.h"
 #include "kernels/cpu/exp2-inl.h"
 #include "kernels/cpu/lanes-inl.h"
 #include "kernels/cpu/products-inl.h"
@@ -30,7 +31,7 @@ inline std::size_t pair_index(std::size_t heads, std::size_t h, std::size_t l) {
 class LaneSums {
  public:
   LaneSums() = default;
-  explicit LaneSums(std::size_t count) : lanes_(hwy::AllocateAligned<float>(count * lane_count)) {
+  explicit LaneSums(std::size_t count) : lanes_(allocate_aligned<float>(count * lane_count)) {
     std::fill_n(lanes_.get(), count * lane_count, 0.0f);
   }
   float* at(std::size_t i) { return &lanes_[i * lane_count]; }

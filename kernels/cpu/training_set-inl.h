@@ -20,6 +20,7 @@
 #include <hwy/aligned_allocator.h>
 #include <hwy/highway.h>
 
+#include "kernels/cpu/aligned.h"
 #include "kernels/cpu/draws-inl.h"
 #include "kernels/cpu/given_points.h"
 #include "kernels/cpu/lanes-inl.h"
@@ -107,8 +108,8 @@ class TrainingSet {
         values_(allocate(slab_tiles_ * tile_points)),
         scales_(allocate(slab_tiles_ * tile_points)),
         packed_(subspaces.coordinates() * static_cast<std::size_t>(plan.d)),
-        point_(hwy::AllocateAligned<Tile>(static_cast<std::size_t>(point_buffer(plan.d)))),
-        token_(hwy::AllocateAligned<Tile>(
+        point_(allocate_aligned<Tile>(static_cast<std::size_t>(point_buffer(plan.d)))),
+        token_(allocate_aligned<Tile>(
             merge_.off() ? 1 : static_cast<std::size_t>(point_buffer(plan.d)))) {
     for_row_tiles(subspaces.coordinates(), [&]<std::size_t Rows>(std::size_t first) {
       pack_rows<Rows>(subspaces.row(0), static_cast<std::size_t>(plan.d), first, packed_.data());
@@ -501,7 +502,7 @@ class TrainingSet {
 
   using Buffer = hwy::AlignedFreeUniquePtr<float[]>;
   static Buffer allocate(std::size_t size) {
-    return hwy::AllocateAligned<float>(std::max<std::size_t>(size, 1));
+    return allocate_aligned<float>(std::max<std::size_t>(size, 1));
   }
 
   const Plan& plan_;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/cpu/aligned.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/design_point.h"
 #include "kernels/parallel_for.h"
@@ -142,7 +143,7 @@ class Parts : public CpuParts {
     set_.emplace(plan, subspaces_, std::vector<SeenTokens>{}, false, false);
     set_->load(0, 0);
     const auto size = static_cast<std::size_t>(point_buffer(plan.d));
-    x_ = hwy::AllocateAligned<Tile>(set_->tiles() * size);
+    x_ = allocate_aligned<Tile>(set_->tiles() * size);
   }
   void draw(std::uint64_t replicate) override {
     const auto size = static_cast<std::size_t>(point_buffer(plans_[0]->d));

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/exit_code.h"
 
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <new>
+#include <string_view>
+#include <unistd.h>
 
+#include "engine/files/atomic_file.h"
 #include "engine/files/error.h"
 #include "tools/cli/figure_text.h"
 
@@ -14,6 +18,18 @@ namespace {
 ExitCode exit_code_of_verdict(const VerdictRow& row) {
   if (row.expected.empty() || row.expected == verdict_text(row.verdict)) return ExitCode::done;
   return row.verdict == Verdict::unresolved ? ExitCode::unfinished : ExitCode::differs;
+}
+
+bool exit_is_own = true;
+
+void end_after_library() {
+  if (exit_is_own) return;
+  constexpr std::string_view line =
+      "headlab: out of memory in a library, which ended the program - lower --threads or the size "
+      "of the scenario\n";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+  remove_scratch_paths();
+  ::_exit(static_cast<int>(ExitCode::failed));
 }
 
 ExitCode reported(const char* error, ExitCode code) {
@@ -92,6 +108,15 @@ ExitCode report_exception() {
   } catch (const std::exception& error) {
     return reported(error.what(), ExitCode::failed);
   }
+}
+
+void expect_no_exit() {
+  exit_is_own = std::atexit(end_after_library) != 0;
+}
+
+int own_exit(int code) {
+  exit_is_own = true;
+  return code;
 }
 
 }  // namespace headlab::tools

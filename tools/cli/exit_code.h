@@ -51,4 +51,10 @@ ExitCode report_exception();
 /// its advice, the part behind the last " - ", on a line of its own.
 std::string message_text(const std::string& error, std::size_t width);
 
+/// From now on exit() is taken for that of a library, as HDF5 calls it where it gets no memory: the
+/// program says so and ends with exit code 1.
+void expect_no_exit();
+/// The exit code, for main to return: exit() is the program's own again.
+int own_exit(int code);
+
 }  // namespace headlab::tools

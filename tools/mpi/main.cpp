@@ -10,6 +10,7 @@
 #include "kernels/host.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/commands/command_line.h"
+#include "tools/cli/exit_code.h"
 #include "tools/cli/foreign_reader.h"
 #include "tools/cli/ranks_of_job.h"
 #include "tools/cli/stop_signal.h"
@@ -102,5 +103,6 @@ int main(int argc, char** argv) {
     return run_as_rank(argc, argv);
   }
   watch_signals(computes(argc, argv));
-  return command_line(argc, argv);
+  expect_no_exit();
+  return own_exit(command_line(argc, argv));
 }
