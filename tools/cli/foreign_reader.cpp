@@ -8,7 +8,6 @@
 
 #include "engine/files/foreign_files.h"
 #include "tools/cli/exit_code.h"
-#include "tools/cli/exit_code.h"
 
 namespace headlab::tools {
 namespace {
