@@ -10,15 +10,15 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/testing/paths.h"
+#include "kernels/testing/tolerances.h"
+
 #if defined(HEADLAB_HAVE_CURAND)
 // cuRAND's device functions are plain C++ once they are not marked for the device. Random123 has a
 // function of the same name and signature as one of them, and macros of the same value.
 #define QUALIFIERS static inline
 #define mulhilo32 curand_mulhilo32
 #include <curand_kernel.h>
-
-#include "kernels/testing/paths.h"
-#include "kernels/testing/tolerances.h"
 #undef mulhilo32
 #endif
 

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <stdexcept>
 
+#include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "kernels/backends.h"
 #include "kernels/parallel_for.h"

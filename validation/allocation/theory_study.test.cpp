@@ -251,7 +251,7 @@ TEST(TheoryStudy, RefusesWhatItIsNotAbout) {
   EXPECT_NO_THROW(require_theory(condition(), 6));
   for (const auto& [set, key] : table) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, key + ": ",
-                        refusal_line([&] { require_theory(condition({set}), 6); }))
+                        refusal_line([&, set = set] { require_theory(condition({set}), 6); }))
         << set;
   }
   EXPECT_THROW(require_theory(condition(), 7), InvalidInput);

@@ -139,7 +139,8 @@ TEST(StatedDepth, MistakesAreSaidInOneLine) {
       {stated::world + compare("of = { figure = \"layers[1].cosine\" }\nat_most = 1\nmargin = 0"),
        "figure \"layers\" is unknown"}};
   for (const auto& [text, problem] : cases) {
-    EXPECT_PRED_FORMAT2(testing::IsSubstring, problem, refusal_line([&] { row_of(text); }));
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, problem,
+                        refusal_line([&, text = text] { row_of(text); }));
   }
 }
 
