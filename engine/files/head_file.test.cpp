@@ -176,7 +176,7 @@ TEST_F(HeadFiles, RefusesDamagedNetcdf) {
   // As many numbers as no file of this size holds, all of them left out.
   int file = -1, variable = -1;
   std::vector<int> dimensions;
-  ASSERT_EQ(nc_create(path("huge.nc").c_str(), NC_NETCDF4, &file), NC_NOERR);
+  ASSERT_EQ(nc_create(at("huge.nc").c_str(), NC_NETCDF4, &file), NC_NOERR);
   for (const auto& name : axes) {
     nc_def_dim(file, name.c_str(), 1000, &dimensions.emplace_back());
   }

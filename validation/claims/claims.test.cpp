@@ -74,7 +74,11 @@ void align_right_angles(Plan& plan) {
 }
 
 void set_noise(Plan& plan, double sd) {
-  std::visit([&](auto& law) { law.sd = sd; }, plan.noise);
+  std::visit(
+      [&](auto& law) {
+        if constexpr (requires { law.sd; }) law.sd = sd;
+      },
+      plan.noise);
 }
 
 /// The plain head in place of one that keeps some weights.
