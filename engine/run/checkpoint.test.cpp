@@ -352,7 +352,8 @@ TEST_F(Resume, IsRefusedWhereTheFileIsDamaged) {
   ASSERT_NE(at, std::string::npos);
   bytes[at] = static_cast<char>(bytes[at] ^ 1);
   std::ofstream(path()) << bytes;
-  EXPECT_EQ(refusal(Sets{}), "--resume: FILE: is damaged: its bytes have another sum" + advice);
+  EXPECT_EQ(refusal(Sets{}),
+            "--resume: results.nc: is damaged: its bytes have another sum" + advice);
 }
 
 TEST_F(Resume, IsRefusedWhereExtremesAreNotThoseOfTheRun) {
