@@ -108,7 +108,8 @@ class Curves {
       throw InvalidInput("--min-over: is " + over_.name + ", as --over - name another key");
     }
     require_one_seed(table);
-    for (std::size_t i = 0; i < figures_.size(); ++i) add(table, i);
+    find_keys(table);
+    for (std::size_t i = 0; i < figures_.size(); ++i) add(i);
     if (std::ranges::all_of(all_, [](const NamedCurve& one) { return one.points.size() == 1; })) {
       throw InvalidInput("--over: " + over_.name + " has one value alone");
     }
@@ -136,18 +137,67 @@ class Curves {
     }
   }
 
-  void add(const TableSource& table, std::size_t i) {
-    std::string name;
-    for (const TableColumn& key : table.keys) {
-      if (key.name == over_.name || (min_over_ && key.name == min_over_->name)) continue;
-      name += (name.empty() ? "" : ", ") + key.name + " = " + one_line(text_at(key, i), 40);
+  double x_of(std::size_t i) const { return std::get<std::vector<double>>(over_.cells)[i]; }
+
+  /// The values of some keys, but for one of them.
+  static std::string values_of(const std::vector<const TableColumn*>& keys, std::size_t i,
+                               const TableColumn* without = nullptr) {
+    std::string text;
+    for (const TableColumn* key : keys) {
+      if (key == without) continue;
+      text += (text.empty() ? "" : ", ") + key->name + " = " + one_line(text_at(*key, i), 40);
     }
+    return text;
+  }
+
+  /// Whether a key changes along `over` and follows from that and the others, as a bandwidth by a
+  /// formula of n does: it belongs to the points of a curve.
+  bool follows(const std::vector<const TableColumn*>& keys, const TableColumn* key) const {
+    std::map<std::string, std::map<double, std::string>> found;
+    bool varies = false;
+    for (std::size_t i = 0; i < figures_.size(); ++i) {
+      auto& along = found[values_of(keys, i, key)];
+      const std::string value = text_at(*key, i);
+      if (along.try_emplace(x_of(i), value).first->second != value) return false;
+      varies = varies || along.begin()->second != value;
+    }
+    return varies;
+  }
+
+  void find_keys(const TableSource& table) {
+    for (const TableColumn& key : table.keys) {
+      if (key.name != over_.name) keys_.push_back(&key);
+    }
+    const auto is_min_over = [&](const TableColumn* key) {
+      return min_over_ && key->name == min_over_->name;
+    };
+    const std::vector<const TableColumn*> all = keys_;
+    for (const TableColumn* key : all) {
+      if (!is_min_over(key) && follows(keys_, key)) std::erase(keys_, key);
+    }
+    std::erase_if(keys_, is_min_over);
+    // What varies with a key that is named needs no name itself.
+    std::vector<const TableColumn*> named;
+    for (const TableColumn* key : keys_) {
+      std::map<std::string, std::string> found;
+      bool is_free = false;
+      for (std::size_t i = 0; i < figures_.size(); ++i) {
+        const std::string value = text_at(*key, i);
+        is_free = is_free || found.try_emplace(values_of(named, i), value).first->second != value;
+      }
+      if (is_free) named.push_back(key);
+    }
+    keys_ = std::move(named);
+  }
+
+  void add(std::size_t i) {
+    const std::string name = values_of(keys_, i);
     auto curve = std::ranges::find(all_, name, &NamedCurve::name);
     if (curve == all_.end()) {
       all_.push_back({.name = name, .points = {}});
       curve = all_.end() - 1;
     }
-    const double x = std::get<std::vector<double>>(over_.cells)[i];
+    const double x = x_of(i);
     auto point = std::ranges::find(curve->points, x, &Point::x);
     if (point == curve->points.end()) {
       curve->points.push_back({.x = x, .conditions = {}});
@@ -174,6 +224,7 @@ class Curves {
   TableColumn over_;
   std::optional<TableColumn> min_over_;
   std::vector<ConditionFigure> figures_;
+  std::vector<const TableColumn*> keys_;  ///< those that tell curves apart
   std::vector<NamedCurve> all_;
 };
 
