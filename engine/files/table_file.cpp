@@ -29,13 +29,20 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// The number that makes up all of `cell`; infinite where it is beyond float64.
+/// The number that makes up all of `cell`; infinite where it is beyond float64, 0 where it is
+/// below.
 std::optional<double> number_of(std::string_view cell) {
   if (cell.size() > 1 && cell[0] == '+' && cell[1] != '-') cell.remove_prefix(1);
   double number = 0;
   const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), number);
   if (end != cell.data() + cell.size() || error == std::errc::invalid_argument) return {};
-  if (error == std::errc::result_out_of_range) return HUGE_VAL;
+  if (error == std::errc::result_out_of_range) {
+    const auto digits = cell.substr(cell.front() == '-' ? 1 : 0);
+    const auto exponent = digits.find_first_of("eE");
+    const bool is_small =
+        exponent == std::string_view::npos ? digits.starts_with("0.") : digits[exponent + 1] == '-';
+    return is_small ? 0.0 : HUGE_VAL;
+  }
   return number;
 }
 
@@ -47,6 +54,19 @@ std::vector<std::string_view> cells_of(std::string_view line) {
     if (comma == std::string_view::npos) return cells;
     line.remove_prefix(comma + 1);
   }
+}
+
+/// A number without point and exponent, as programs write the numbers of columns.
+bool is_whole(std::string_view cell) {
+  return number_of(cell) && cell.find_first_of(".eE") == std::string_view::npos;
+}
+
+/// Whether each number is 1 more than the one before.
+bool counts_on(const double* numbers, std::size_t count) {
+  for (std::size_t i = 1; i < count; ++i) {
+    if (numbers[i] != numbers[i - 1] + 1) return false;
+  }
+  return count > 1;
 }
 
 /// Reads one line of a CSV file at a time.
@@ -65,9 +85,22 @@ class CsvReader {
     }
     if (blank_ != 0) fail(blank_, "is blank");
     const auto cells = cells_of(line);
+    if (line_ == 1 && cells.size() > 1 && cells[0].empty() &&
+        is_header({cells.begin() + 1, cells.end()})) {
+      fail(1,
+           "cell 1 is empty: the first column may be the names of rows - write the table without "
+           "them (pandas: index=False)");
+    }
     if (line_ == 1 && is_header(cells)) {
       for (const auto& cell : cells) table_.column_names.push_back(name_of(cell));
       return;
+    }
+    if (line_ == 1) {
+      may_be_name_.assign(std::ranges::all_of(cells, is_whole) ? cells.size() : 0, 1);
+    } else {
+      for (std::size_t j = 0; j < may_be_name_.size() && j < cells.size(); ++j) {
+        if (is_whole(cells[j])) may_be_name_[j] = 0;
+      }
     }
     for (std::size_t i = 0; i < cells.size(); ++i) table_.exact.push_back(read(cells[i], i + 1));
     const std::size_t wanted = table_.rows == 0 ? table_.column_names.size() : table_.columns;
@@ -81,12 +114,34 @@ class CsvReader {
 
   DataTable finish() {
     if (table_.rows == 0) reject({source_}, "", "has no rows of numbers");
+    if (first_line_may_be_names()) {
+      fail(
+          1,
+          "is of whole numbers, which may be the names of columns - give columns names that are no "
+          "numbers, or write 1.0 for 1 where they are numbers");
+    }
     return std::move(table_);
   }
 
  private:
   [[noreturn]] void fail(std::size_t line, const std::string& problem) const {
     reject({source_ + ":" + std::to_string(line)}, "", problem);
+  }
+
+  /// Whether the first line is of another kind than all others: whole numbers over a column that
+  /// has none, or names that count on over rows that do not.
+  bool first_line_may_be_names() const {
+    if (may_be_name_.empty() || table_.rows < 3) return false;  // one row says little
+    if (std::ranges::find(may_be_name_, 1) != may_be_name_.end()) return true;
+    const std::size_t columns = table_.columns;
+    // As programs number columns, from 0, or as years.
+    const double first = table_.exact[0];
+    const bool begins_names = first == 0 || (first >= 1000 && first < 3000);
+    if (!begins_names || !counts_on(table_.exact.data(), columns)) return false;
+    for (std::size_t i = 1; i < table_.rows; ++i) {
+      if (counts_on(&table_.exact[i * columns], columns)) return false;
+    }
+    return true;
   }
 
   static bool is_header(const std::vector<std::string_view>& cells) {
@@ -121,6 +176,8 @@ class CsvReader {
   }
 
   const std::string& source_;
+  /// Columns where only the first line has a whole number; empty where that has others.
+  std::vector<char> may_be_name_ = {};
   DataTable table_;
   std::size_t line_ = 0;
   std::size_t blank_ = 0;  ///< number of the first blank line: only the last may be

@@ -309,10 +309,10 @@ TEST_F(Resume, IsRefusedWhereTheStudyIsAnother) {
 TEST_F(Resume, IsRefusedWhereADataFileWasEdited) {
   const std::string rows = (folder_ / "rows.csv").string();
   const Sets sets = {"data.design={ law = \"file\", path = \"" + rows + "\" }"};
-  std::ofstream(rows) << "0,1,2\n1,0,1\n2,2,0\n";
+  std::ofstream(rows) << "0,2,1\n1,0,1\n2,2,0\n";
   keep(sets);
   EXPECT_EQ(refusal(sets), "accepted");
-  std::ofstream(rows) << "0,1,2\n1,0,1\n2,2,1\n";
+  std::ofstream(rows) << "0,2,1\n1,0,1\n2,2,1\n";
   EXPECT_EQ(
       refusal(sets),
       "--resume: results.nc: condition #0 had other numbers: a data file was edited" + advice);
