@@ -517,12 +517,19 @@ TEST_F(Checkpoint, CountsComeFromTheConfiguration) {
             (Counts{32, 8, -1}));
   EXPECT_EQ(read(R"({"num_attention_heads": 32, "num_key_value_heads": null})", "llama"),
             (Counts{32, 32, -1}));
+  EXPECT_EQ(read(R"({"model_type": "llama", "num_attention_heads": 32, "name": "NaN\"Infinity",
+                     "limit": [0.0, Infinity, -Infinity, NaN]})",
+                 "llama"),
+            (Counts{32, 32, -1}));
 
   const std::tuple<const char*, const char*, const char*> cases[] = {
       {"bert", "", "is no JSON object"},
       {"bert", "[]", "is no JSON object"},
       {"bert", "{", "is no JSON object"},
       {"bert", "{}", "num_attention_heads: is missing"},
+      {"bert", R"({"num_attention_heads": Infinity})", "num_attention_heads: is missing"},
+      {"gpt2", R"({"n_head": 4, "pruned_heads": {"0": [1, 2]}})",
+       "pruned_heads: is not empty: layers have fewer heads than this file says"},
       {"gpt2", R"({"num_attention_heads": 12})", "n_head: is missing"},
       {"bert", R"({"num_attention_heads": 0})",
        "num_attention_heads: is 0, needs a whole number from 1 to 1024"},

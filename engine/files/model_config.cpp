@@ -72,10 +72,28 @@ class ConfigReader {
   const std::string& path_;
 };
 
+/// JSON as Python writes it has NaN and infinities, which stand where no number is needed: nulls.
+std::string without_nonfinite(std::string text) {
+  bool in_string = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '\\' && in_string) {
+      ++at;
+    } else if (text[at] == '"') {
+      in_string = !in_string;
+    } else if (!in_string) {
+      for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
+        if (text.compare(at, word.size(), word) == 0) text.replace(at, word.size(), "null");
+      }
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 ModelConfig read_model_config(const std::string& path, const Architecture* architecture) {
-  const std::optional<Value> json = parse_json(read_file(path, max_config_bytes));
+  const std::optional<Value> json =
+      parse_json(without_nonfinite(read_file(path, max_config_bytes)));
   if (!json || !json->is<Value::Members>()) reject({path}, "", "is no JSON object");
   const ConfigReader config(*json, path);
   if (architecture == nullptr) {
@@ -90,6 +108,9 @@ ModelConfig read_model_config(const std::string& path, const Architecture* archi
     config.require(type);
   }
   for (const ConfigRequirement& requirement : architecture->required) config.require(requirement);
+  if (!members_of(member(*json, "pruned_heads")).empty()) {
+    config.fail("pruned_heads", "is not empty: layers have fewer heads than this file says");
+  }
   const auto heads = config.count(architecture->heads, max_model_heads);
   if (!heads) config.fail(architecture->heads, "is missing");
   return {

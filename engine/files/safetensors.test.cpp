@@ -75,16 +75,23 @@ TEST(Safetensors, ReadsTensorsInAnyOrder) {
       open(file_of(R"({ "late":{"dtype":"F32","shape":[2,1],"data_offsets":[8,16]},)"
                    R"("__metadata__":{"format":"pt"},)"
                    R"("flag":{"data_offsets":[16,17],"shape":[],"dtype":"BOOL"},)"
+                   R"("scales":{"data_offsets":[17,19],"shape":[4],"dtype":"F4_OF_NEXT_YEAR"},)"
                    R"("none":{"dtype":"F32","shape":[0,3],"data_offsets":[8,8]},)"
                    R"("early":{"dtype":"F64","shape":[1],"data_offsets":[0,8]}}  )",
-                   bytes_of<double>({7}) + bytes_of<float>({1, 2}) + "x"));
-  EXPECT_EQ(file.tensors().size(), 4u);
+                   bytes_of<double>({7}) + bytes_of<float>({1, 2}) + "xyz"));
+  EXPECT_EQ(file.tensors().size(), 5u);
   EXPECT_EQ(file.read("early"), std::vector<double>{7});
   EXPECT_EQ(file.read("late"), (std::vector<double>{1, 2}));
   EXPECT_EQ(file.tensors().at("late").shape, (std::vector<std::uint64_t>{2, 1}));
   EXPECT_TRUE(file.read("none").empty());
   EXPECT_EQ(refusal_line([&] { file.read("flag"); }),
             "t: tensor \"flag\" has type BOOL (allowed: F64, F32, F16, BF16)");
+}
+
+TEST(Safetensors, NamesThePointerThatStandsForAFile) {
+  EXPECT_EQ(
+      safetensors_refusal("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"),
+      "t: is a pointer of Git LFS in place of the file - fetch that with git lfs pull");
 }
 
 TEST(Safetensors, RefusesWhatIsMalformed) {
@@ -153,8 +160,10 @@ TEST(Safetensors, RefusesWhatIsMalformed) {
       {one_tensor("F32", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "1234"), at_a},
       {one_tensor("F64", "[-1]", eight), at_a},
       {one_tensor("F64", "[1.0]", eight), at_a},
-      {one_tensor("F4", "[1]", eight), "t: tensor \"a\" has the unknown type \"F4\""},
-      {one_tensor("f64", "[1]", eight), "t: tensor \"a\" has the unknown type \"f64\""},
+      {one_tensor("F4", "[1]", eight),
+       "t: tensor \"a\" has type F4 (allowed: F64, F32, F16, BF16)"},
+      {one_tensor("f64", "[1]", eight),
+       "t: tensor \"a\" has type f64 (allowed: F64, F32, F16, BF16)"},
       {one_tensor("I64", "[1]", eight),
        "t: tensor \"a\" has type I64 (allowed: F64, F32, F16, BF16)"},
       {one_tensor("F64", "[1]", eight) + "x", "t: has 9 bytes of numbers, its tensors take 8"},
