@@ -81,10 +81,13 @@ class Importer {
 
   /// The full name of the first of these tensors that is there.
   std::optional<std::string> find(const std::vector<std::string>& patterns, int layer) const {
-    for (const std::string& prefix : names_.prefixes) {
-      for (const std::string& pattern : patterns) {
-        const std::string name = prefix + numbered(pattern, layer);
-        if (file_.has(name)) return name;
+    // Of what wraps a model: torch.compile, and modules that run it on several devices.
+    for (const char* wrapper : {"", "_orig_mod.", "module.", "module._orig_mod."}) {
+      for (const std::string& prefix : names_.prefixes) {
+        for (const std::string& pattern : patterns) {
+          const std::string name = wrapper + prefix + numbered(pattern, layer);
+          if (file_.has(name)) return name;
+        }
       }
     }
     return {};

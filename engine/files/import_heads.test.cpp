@@ -166,6 +166,22 @@ TEST_F(Checkpoint, Gpt2) {
   }
 }
 
+TEST_F(Checkpoint, ReadsThroughWhatWrapsAModel) {
+  const HeadImport what = of("llama", {6, 3, {}, {}});
+  const HeadFile plain = import(small_llama(), what);
+  for (const char* wrapper : {"_orig_mod.", "module."}) {
+    SmallCheckpoint wrapped;
+    for (const auto& [name, tensor] : small_llama().tensors)
+      wrapped.tensors[wrapper + name] = tensor;
+    const HeadFile file = import(wrapped, what);
+    ASSERT_EQ(file.layers.size(), 2u) << wrapper;
+    EXPECT_EQ(file.layers[1].subspaces, plain.layers[1].subspaces) << wrapper;
+  }
+  SmallCheckpoint other;
+  for (const auto& [name, tensor] : small_llama().tensors) other.tensors["my." + name] = tensor;
+  EXPECT_TRUE(refusal(other, what).starts_with("has no tensor model.layers.0.self_attn.q_proj"));
+}
+
 TEST_F(Checkpoint, LlamaSharesKeys) {
   const SmallCheckpoint c = small_llama();
   const HeadFile file = import(c, of("llama", {6, 3, {}, {}}));
