@@ -42,11 +42,11 @@ std::string toml_problem(const std::string& text, std::string_view description) 
 
 /// What to write instead of a setting that is no TOML value.
 std::string value_advice(const std::string& key, const std::string& text) {
-  if (!text.empty() && text.find_first_not_of("+-0123456789.eE_") == std::string::npos) {
+  const bool has_list = text.find(',') != std::string::npos;
+  if (!has_list && text.find_first_of("+-.0123456789") == 0) {
     return "is " + one_line(text, 60) + ", which is not a number of TOML - as in 0.5, 20 or 1e-3";
   }
-  if (text.find(',') != std::string::npos &&
-      text.find_first_not_of("+-0123456789.,eE_ ") == std::string::npos) {
+  if (has_list && text.find_first_not_of("+-0123456789.,eE_ ") == std::string::npos) {
     return "is " + one_line(text, 60) +
            ", which is not a TOML value - numbers have a decimal point (0.4), arrays brackets "
            "([1, 2])";

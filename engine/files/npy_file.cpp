@@ -106,6 +106,7 @@ class HeaderParser {
       if (error != std::errc()) fail();
       left_.remove_prefix(static_cast<std::size_t>(end - left_.data()));
       lengths.push_back(length);
+      if (left_.starts_with('L')) left_.remove_prefix(1);  // as Python 2 wrote it
       if (!accept(',')) {
         expect(')');
         break;

@@ -210,6 +210,9 @@ DataTable parse_csv(const std::string& text, const std::string& source) {
   const std::size_t most = static_cast<std::size_t>(ends) + (text.ends_with('\n') ? 0 : 1);
   require_file_memory(source, most, sizeof(double));
   std::string_view left = text;
+  if (left.starts_with("\x1f\x8b") || left.starts_with("PK\x03\x04") || left.starts_with("BZh")) {
+    reject({source}, "", "is compressed - unpack it first");
+  }
   if (left.find('\0') != std::string_view::npos) {
     reject({source}, "", "is not text in UTF-8 - save the table as CSV, or as NPY");
   }

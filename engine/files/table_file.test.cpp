@@ -116,6 +116,7 @@ TEST(table_file, csv_refusals) {
        "t.csv:2: cell 1 is not a number: \"" + std::string(40, 'x') + "...\""},
       {std::string("1\n2\0\n", 5),
        "t.csv: is not text in UTF-8 - save the table as CSV, or as NPY"},
+      {"\x1f\x8b\x08 and so on", "t.csv: is compressed - unpack it first"},
       {"1\n\xff\xc3_\xe2\x82\n", "t.csv:2: cell 1 is not a number: \"??_??\""},
   };
   for (const auto& [text, line] : cases) EXPECT_EQ(csv_refusal(text), line);
@@ -128,6 +129,7 @@ TEST(table_file, npy_types_orders_and_versions) {
   for (const char major : {'\1', '\2', '\3'}) {
     EXPECT_EQ(rows_of(parse_npy(npy("<f8", "(2, 3)", bytes_of(c), "False", major), "t")), wanted);
   }
+  EXPECT_EQ(rows_of(parse_npy(npy("<f8", "(2L, 3L)", bytes_of(c)), "t")), wanted);
   EXPECT_EQ(rows_of(parse_npy(npy("<f8", "(2, 3)", bytes_of(fortran), "True"), "t")), wanted);
   const auto reads = [&]<class T>(const char* type, T) {
     const std::vector<T> numbers = {1, 2, 3, 4, 5, 6};

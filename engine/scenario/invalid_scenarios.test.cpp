@@ -365,7 +365,7 @@ TEST(bad_scenarios, settings) {
 --set scenario.name="base
 ! --set scenario.name="base: scenario.name: is "base, which is not a TOML value - write text in quotes: 'scenario.name="..."'
 --set data.n=5|seed = 3
-! --set data.n=5 seed = 3: data.n: is 5 seed = 3, which is not a TOML value - write text in quotes: 'data.n="..."'
+! --set data.n=5 seed = 3: data.n: is 5 seed = 3, which is not a number of TOML - as in 0.5, 20 or 1e-3
 --set data..n=5
 ! --set data..n=5: data..n: is not a key - keys look like heads.kernel.bandwidth
 --set data n=5
