@@ -79,6 +79,19 @@ TEST(Wrapped, KeepsTheLastColumn) {
             "usage\n  --seed S    one two\n              three\n  --set\n");
 }
 
+TEST(Columns, ShowFewDigitsOfKeysThatStayApart) {
+  const auto shown = [](const std::vector<std::string>& keys) {
+    Columns columns;
+    columns.add_key("b", keys, false);
+    return columns.text("");
+  };
+  EXPECT_EQ(shown({"0.0316227766016838", "1.0", "12345.678901"}), "b\n0.03162\n1.0\n1.235e+04\n");
+  EXPECT_EQ(shown({"0.0316227766016838", "0.0316227766016839"}),
+            "b\n0.0316227766016838\n0.0316227766016839\n");
+  EXPECT_EQ(shown({"0.25", "100000000", "[0.3927, 0.392700001]"}),
+            "b\n0.25\n100000000\n[0.3927, 0.392700001]\n");
+}
+
 TEST(Columns, FitTheWidth) {
   const auto table = [](std::size_t width) {
     Columns columns(width);
