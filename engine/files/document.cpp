@@ -22,6 +22,7 @@
 #include <toml++/toml.h>
 
 #include "engine/files/error.h"
+#include "engine/files/words.h"
 
 namespace headlab {
 
