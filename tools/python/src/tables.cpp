@@ -21,7 +21,7 @@
 #include "engine/files/error.h"
 #include "engine/files/words.h"
 #include "tools/cli/options.h"
-#include "tools/python/src/run.h"
+#include "tools/python/src/studies.h"
 #include "tools/python/src/values.h"
 #include "tools/tables/read_tables.h"
 #include "tools/tables/write_table.h"
