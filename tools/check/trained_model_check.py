@@ -134,7 +134,7 @@ def main():
         value = rank_correlation(of["second_order"], single)
         check(f"second_order of {what} and the same", f"{value:.2f}", value > 0.75)
         ratios = np.sort((single / of["second_order"]).ravel())
-        print(f"    true cost over it: {ratios[2]:.2f} to {ratios[-3]:.2f} but for two heads at either end")
+        print(f"    true cost over it: {ratios[2]:.2f} to {ratios[-3]:.2f}, the two smallest and the two largest left out")
 
     found = []
     for layer in range(LAYERS):
