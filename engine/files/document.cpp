@@ -22,14 +22,39 @@
 #include <toml++/toml.h>
 
 #include "engine/files/error.h"
+#include "engine/files/typography.h"
 #include "engine/files/words.h"
 
 namespace headlab {
 
 namespace {
 
+/// Line `line` of a text, from 1.
+std::string_view line_of(std::string_view text, int line) {
+  while (--line > 0) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  return text.substr(0, text.find('\n'));
+}
+
+/// Whether a line without its comment and texts has a comma between digits outside of brackets.
+bool has_decimal_comma(std::string_view line) {
+  int brackets = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    quoted = quoted != (c == '"');
+    if (quoted) continue;
+    if (c == '#') break;
+    brackets += c == '[' ? 1 : c == ']' ? -1 : 0;
+    const auto is_digit = [&](std::size_t at) {
+      return at < line.size() && line[at] >= '0' && line[at] <= '9';
+    };
+    if (c == ',' && brackets == 0 && i > 0 && is_digit(i - 1) && is_digit(i + 1)) return true;
+  }
+  return false;
+}
+
 /// The problem of a TOML text in our words, where toml++ speaks of its own functions.
-std::string toml_problem(const std::string& text, std::string_view description) {
+std::string toml_problem(const std::string& text, int line, std::string_view description) {
   if (description.find("utf-8") != std::string_view::npos) {
     const bool utf16 = text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
     return std::string("is not UTF-8 text") + (utf16 ? " but UTF-16" : "") +
@@ -38,11 +63,25 @@ std::string toml_problem(const std::string& text, std::string_view description) 
   const std::string_view start = "Error while parsing ";
   if (!description.starts_with(start)) return std::string(description);
   description.remove_prefix(start.size());
+  const std::string_view redefined = "cannot redefine existing ";
+  if (const auto at = description.find(redefined); at != std::string_view::npos) {
+    return "is set twice: " + std::string(description.substr(description.find('\'', at)));
+  }
+  const std::string_view written = line_of(text, line);
+  if (const std::string typographic = typographic_problem(written); !typographic.empty()) {
+    return "is not TOML: the line " + typographic;
+  }
+  if (has_decimal_comma(written)) {
+    return "is not TOML: numbers have a decimal point, as in 0.4, and no comma";
+  }
   return "is not TOML: in " + std::string(description);
 }
 
 /// What to write instead of a setting that is no TOML value.
 std::string value_advice(const std::string& key, const std::string& text) {
+  if (const std::string typographic = typographic_problem(text); !typographic.empty()) {
+    return "is " + one_line(text, 60) + ", which " + typographic;
+  }
   const bool has_list = text.find(',') != std::string::npos;
   if (!has_list && text.find_first_of("+-.0123456789") == 0) {
     return "is " + one_line(text, 60) + ", which is not a number of TOML - as in 0.5, 20 or 1e-3";
@@ -220,7 +259,8 @@ Value parse_toml(const std::string& text, const std::string& source) {
   try {
     return convert(toml::parse(std::string_view(text)), shared, "");
   } catch (const toml::parse_error& error) {
-    reject(location_of(error.source(), shared), "", toml_problem(text, error.description()));
+    reject(location_of(error.source(), shared), "",
+           toml_problem(text, static_cast<int>(error.source().begin.line), error.description()));
   }
 }
 
@@ -245,6 +285,12 @@ Value parse_value(const std::string& text, const std::string& key, const Locatio
 namespace {
 
 constexpr const char* not_a_key = "is not a key - keys look like heads.kernel.bandwidth";
+
+/// Why a path is none.
+std::string key_problem(const std::string& path) {
+  const std::string typographic = typographic_problem(path);
+  return typographic.empty() ? not_a_key : typographic;
+}
 
 /// i of "[i]", which names an element of an array.
 std::optional<std::size_t> element_number(const std::string& part) {
@@ -277,17 +323,17 @@ std::vector<std::string> split_path(const std::string& path, const Location& loc
     } else {
       while (at < path.size() && is_bare(path[at])) part += path[at++];
     }
-    if (part.empty()) reject(location, path, not_a_key);
+    if (part.empty()) reject(location, path, key_problem(path));
     parts.push_back(part);
     while (at < path.size() && path[at] == '[') {
       const auto end = path.find(']', at);
-      if (end == std::string::npos) reject(location, path, not_a_key);
+      if (end == std::string::npos) reject(location, path, key_problem(path));
       part = path.substr(at, end + 1 - at);
-      if (!element_number(part)) reject(location, path, not_a_key);
+      if (!element_number(part)) reject(location, path, key_problem(path));
       parts.push_back(part);
       at = end + 1;
     }
-    if (at < path.size() && path[at] != '.') reject(location, path, not_a_key);
+    if (at < path.size() && path[at] != '.') reject(location, path, key_problem(path));
   } while (at++ < path.size());
   return parts;
 }

@@ -21,6 +21,7 @@ namespace headlab {
 
 namespace {
 
+constexpr const char* missing_advice = " - a missing value: leave out the rows that have one";
 constexpr std::size_t max_table_bytes = std::size_t{4} << 30;
 
 std::string_view trimmed(std::string_view text) {
@@ -44,6 +45,13 @@ std::optional<double> number_of(std::string_view cell) {
     return is_small ? 0.0 : HUGE_VAL;
   }
   return number;
+}
+
+/// Whether a cell says that there is no value, as R and pandas write it.
+bool is_missing(std::string_view cell) {
+  constexpr std::string_view words[] = {"NA",   "N/A",  "<NA>", "NaN", "nan",
+                                        "NULL", "null", "None", "?",   "."};
+  return std::ranges::find(words, cell) != std::end(words);
 }
 
 std::vector<std::string_view> cells_of(std::string_view line) {
@@ -165,12 +173,14 @@ class CsvReader {
     if (!value) {
       const bool apart = cell.find_first_of(";\t ") != std::string_view::npos;
       fail(line_, where + "is not a number: \"" + one_line(std::string(cell), 40) + "\"" +
-                      (apart                 ? " - commas separate cells"
+                      (is_missing(cell)      ? missing_advice
+                       : apart               ? " - commas separate cells"
                        : cell.front() == '"' ? " - numbers stand without quotes"
                                              : ""));
     }
     if (!std::isfinite(*value)) {
-      fail(line_, where + "is not finite: " + one_line(std::string(cell), 40));
+      fail(line_, where + "is not finite: " + one_line(std::string(cell), 40) +
+                      (is_missing(cell) ? missing_advice : ""));
     }
     return *value;
   }

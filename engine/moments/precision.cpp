@@ -67,7 +67,14 @@ std::vector<PrecisionTarget> parse_until(const std::string& text) {
     const char c = i < text.size() ? text[i] : ',';
     brackets += c == '[' ? 1 : c == ']' ? -1 : 0;
     if (c != ',' || (brackets > 0 && i < text.size())) continue;
-    targets.push_back(parse_target(text.substr(begin, i - begin)));
+    PrecisionTarget target = parse_target(text.substr(begin, i - begin));
+    for (const PrecisionTarget& other : targets) {
+      if (other.figure == target.figure && other.condition == target.condition) {
+        throw InvalidInput("--until: " + other.text() + " and " + target.text() +
+                           " are targets of one figure - leave one of them out");
+      }
+    }
+    targets.push_back(std::move(target));
     begin = i + 1;
   }
   return targets;

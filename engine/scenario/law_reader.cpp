@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "engine/scenario/mechanism/mechanism.h"
 #include "engine/scenario/setup_laws.h"
@@ -26,7 +27,12 @@ void require_range(const Value& value, const std::string& key, const Range& rang
     reject(value.location, key, "is " + number_text(number) + ", needs a finite number");
   }
   if (!range.holds(number)) {
-    reject(value.location, key, "is " + to_toml(value) + ", must be " + range_text(range));
+    // Angles, whose keys are called so, are in radians.
+    const bool degrees = key.find(".angle") != std::string::npos && number > range.high;
+    const std::string radians = formatted("%.4f", number * std::numbers::pi / 180);
+    reject(value.location, key,
+           "is " + to_toml(value) + ", must be " + range_text(range) +
+               (degrees ? " - in radians: " + to_toml(value) + " degrees are " + radians : ""));
   }
 }
 

@@ -468,11 +468,28 @@ void reject_swept(const std::vector<Setting>& settings, const Sweep& sweep) {
   }
 }
 
+/// Of two settings of one key the first, and of a table after its parts these, would be undone
+/// without a word.
+void reject_undone(const std::vector<Setting>& settings) {
+  std::vector<std::vector<std::string>> paths;
+  for (const Setting& setting : settings) {
+    std::vector<std::string> path = split_path(setting.key, setting.location);
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      if (paths[i].size() < path.size()) continue;
+      if (!std::equal(path.begin(), path.end(), paths[i].begin())) continue;
+      reject(setting.location, setting.key,
+             "undoes " + settings[i].location.text() + " - leave one of them out");
+    }
+    paths.push_back(std::move(path));
+  }
+}
+
 /// Unrolls the sweep of a document with the text `text`.
 Scenario unrolled(Value root, const std::string& text, const std::string& source,
                   const std::vector<std::string>& sets, DataFiles files, const ReadHooks& hooks) {
   std::vector<Setting> settings;
   for (const auto& argument : sets) settings.push_back(apply(root, argument));
+  reject_undone(settings);
   const auto sweep = std::make_shared<const Sweep>(std::move(root));
   reject_swept(settings, *sweep);
 

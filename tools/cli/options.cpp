@@ -138,8 +138,16 @@ double parse_duration(const std::string& option, const std::string& text) {
 std::uint64_t parse_whole_number(const std::string& option, const std::string& text,
                                  std::uint64_t low, std::uint64_t high) {
   double number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  // Digits may stand in groups, as in TOML.
+  std::string digits;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto is_digit = [&](std::size_t at) {
+      return at < text.size() && text[at] >= '0' && text[at] <= '9';
+    };
+    if (text[i] != '_' || i == 0 || !is_digit(i - 1) || !is_digit(i + 1)) digits += text[i];
+  }
+  const char* const end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, number);
   const bool whole = error == std::errc() && stop == end && number == std::floor(number);
   // The upper end is below 2^53, where doubles hold every whole number.
   if (!whole || !(number >= static_cast<double>(low) && number <= static_cast<double>(high))) {
@@ -193,13 +201,41 @@ int threads_of(const CommonArguments& arguments) {
   return threads;
 }
 
+namespace {
+
+/// Options that stand for a --set, with their numbers.
+std::vector<std::pair<std::string, std::string>> options_that_set(
+    const CommonArguments& arguments) {
+  std::vector<std::pair<std::string, std::string>> options;
+  if (arguments.seed) options.emplace_back("seed", std::to_string(*arguments.seed));
+  if (arguments.replicates) {
+    options.emplace_back("replicates", std::to_string(*arguments.replicates));
+  }
+  return options;
+}
+
+}  // namespace
+
 Texts all_sets(const CommonArguments& arguments) {
   Texts sets = arguments.sets;
-  if (arguments.seed) sets.push_back("run.seed=" + std::to_string(*arguments.seed));
-  if (arguments.replicates) {
-    sets.push_back("run.replicates=" + std::to_string(*arguments.replicates));
+  for (const auto& [name, number] : options_that_set(arguments)) {
+    sets.push_back("run." + name + "=" + number);
   }
   return sets;
+}
+
+std::string as_typed(std::string message, const CommonArguments& arguments) {
+  for (const auto& [name, number] : options_that_set(arguments)) {
+    const std::string set = "--set run." + name + "=" + number;
+    const std::string typed = "--" + name + " " + number;
+    const std::string with_key = set + ": run." + name;
+    // The key says the same as the option.
+    if (message.starts_with(with_key)) message.replace(0, with_key.size(), typed);
+    if (const auto at = message.find(set); at != std::string::npos) {
+      message.replace(at, set.size(), typed);
+    }
+  }
+  return message;
 }
 
 std::chrono::steady_clock::time_point deadline_of(const Duration& max_time) {

@@ -143,6 +143,9 @@ int threads_of(const CommonArguments& arguments);
 /// The --set arguments, those that --seed and --replicates stand for last.
 Texts all_sets(const CommonArguments& arguments);
 
+/// A message about a scenario, naming --seed and --replicates where it names their --set.
+std::string as_typed(std::string message, const CommonArguments& arguments);
+
 /// The deadline that --max-time sets, counted from the start of the program.
 std::chrono::steady_clock::time_point deadline_of(const Duration& max_time);
 

@@ -105,6 +105,17 @@ std::string draws_text(const RunResult& result) {
   return text + "\n";
 }
 
+/// Why a run of few replicates has no standard errors.
+std::string few_replicates_text(const RunResult& result) {
+  std::uint64_t fewest = min_replicates_for_mcse;
+  for (const ConditionResult& one : result.conditions) {
+    if (!one.plan.redraws) fewest = std::min(fewest, one.estimates.replicates);
+  }
+  if (fewest == min_replicates_for_mcse) return "";
+  return "no standard errors below " + std::to_string(min_replicates_for_mcse) + " replicates" +
+         (fewest == 1 ? ", and no variance between the training sets of one\n" : "\n");
+}
+
 /// Where squared biases are so near 0 that their estimates are not normal: there bias² is a square
 /// of about one standard error less its mean.
 std::string bias_text(const RunResult& result) {
@@ -436,7 +447,7 @@ std::string forms_line(const std::vector<ComputedCondition>& theory) {
 std::string result_notes(const RunResult& result, bool compact) {
   return windows_text(result) + doubts_text(result) + bias_text(result) + precision_text(result) +
          controls_text(result) + difference_text(result) + speed_text(result) + mcse_line(compact) +
-         indices_text(result) + draws_text(result);
+         indices_text(result) + few_replicates_text(result) + draws_text(result);
 }
 
 }  // namespace headlab::tools

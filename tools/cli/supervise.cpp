@@ -45,9 +45,10 @@ std::string read_standard_input(const std::function<bool()>& stop) {
 
 }  // namespace
 
-Scenario read_supervised(const std::string& file, const std::vector<std::string>& sets,
-                         const Session& session, bool quiet, ReadHooks hooks) {
-  ProgressDisplay display = ProgressDisplay::on_standard_error(quiet);
+Scenario read_supervised(const std::string& file, const CommonArguments& arguments,
+                         const Session& session, ReadHooks hooks) {
+  ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.quiet);
+  const Texts sets = all_sets(arguments);
   const Stopwatch watch;
   double next = 0.1;
   hooks.stop = session.stop_hook();
@@ -62,6 +63,8 @@ Scenario read_supervised(const std::string& file, const std::vector<std::string>
     return parse_scenario(read_standard_input(hooks.stop), standard_input_name, sets, "", hooks);
   } catch (const WorkStopped&) {
     throw Stopped();
+  } catch (const InvalidInput& error) {
+    throw InvalidInput(as_typed(error.what(), arguments));
   }
 }
 

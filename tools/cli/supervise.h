@@ -41,8 +41,8 @@ auto supervise(Session& session, const CommonArguments& arguments, const Show& s
 /// The scenario that a command names: a file, or standard input for "-". Messages call the latter
 /// <stdin>, and relative paths in it begin at the working folder. Signals and --max-time may stop
 /// the reading, whose progress is on standard error. Throws Stopped, and InvalidInput.
-Scenario read_supervised(const std::string& file, const std::vector<std::string>& sets,
-                         const Session& session, bool quiet, ReadHooks hooks = {});
+Scenario read_supervised(const std::string& file, const CommonArguments& arguments,
+                         const Session& session, ReadHooks hooks = {});
 
 /// Says on standard error why a computation ended early, and `what` that means.
 void say_ending(const Outcome& outcome, const std::string& what);

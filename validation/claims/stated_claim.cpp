@@ -24,8 +24,12 @@ std::vector<std::string> joined(std::vector<std::string> keys,
 
 std::string margin_text(const ComparisonSetting& setting) {
   return number_text(setting.margin.value) +
-         (setting.margin.relative ? ", relative to what is compared with"
-                                  : std::string(setting.noise_unit ? " s2/n" : "")) +
+         (setting.margin.relative
+              ? ", relative to what is compared with" +
+                    std::string(setting.margin.value >= 1
+                                    ? ": from 1 on, twice the value is within it"
+                                    : "")
+              : std::string(setting.noise_unit ? " s2/n" : "")) +
          ".";
 }
 

@@ -251,9 +251,13 @@ ErrorTerms<Remainder> figures_of(const Theory& theory) {
   return e;
 }
 
-/// Closed forms are for heads that are the same in every replicate.
-void require_given_heads(const Condition& condition) {
+/// Whatever else stands in the way is said first, so that what this advises is not refused next.
+void require_given_draw(const Condition& condition) {
   require_one_draw(condition, "closed forms are for given heads and queries");
+}
+
+/// Heads that are learned have no closed form.
+void require_given_heads(const Condition& condition) {
   const auto* learned = std::get_if<LearnedSubspaces>(&condition.subspaces);
   if (learned == nullptr) return;
   reject(condition, "heads.subspaces",
@@ -290,9 +294,11 @@ Theory compute_theory(const Condition& condition, TheorySource source, int threa
              "first order is over training sets that each draw their own design - use --source "
              "exact");
     }
+    require_given_draw(condition);
     use_conditional(theory);
   } else {
     const TheoryModel model = token_model(weighted, theory.plan);
+    require_given_draw(condition);
     const std::optional<std::string> gap = finite_n_gap(model);
     if (source == TheorySource::exact) require_no_gap(gap);
     if (source == TheorySource::automatic && gap && first_order_obstacle(model))

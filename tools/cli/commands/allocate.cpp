@@ -33,8 +33,8 @@ ExitCode allocate(const AllocateArguments& arguments) {
   }
   AllocateRequest request = allocate_request(arguments);
   require_out(arguments.overwrite, arguments.out);
-  const Scenario scenario = read_supervised(arguments.scenario, all_sets(arguments), session,
-                                            arguments.quiet, {.depth = false});
+  const Scenario scenario =
+      read_supervised(arguments.scenario, arguments, session, {.depth = false});
   complete_request(request, arguments, scenario);
   require_documents(arguments, scenario.inputs);
   if (arguments.map) return allocate_map(arguments, request, scenario, session);

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "engine/files/typography.h"
 #include "engine/moments/error_terms.h"
 #include "engine/moments/layer_estimates.h"
 #include "kernels/stopping.h"
@@ -173,6 +174,9 @@ bool belongs_to_a_command(const CLI::App& app, const std::string& option) {
 /// What to write instead of a word that a command has no use for.
 std::string advice_on_word(const CLI::App& command, const std::string& name,
                            const std::string& word) {
+  if (const std::string meant = hyphenated(word.substr(0, word.find('='))); !meant.empty()) {
+    return "it begins with a dash, and options with two hyphens: " + one_line(meant);
+  }
   const std::vector<std::string> options = options_of(command);
   const auto has = [&](const char* option) {
     return std::find(options.begin(), options.end(), option) != options.end();

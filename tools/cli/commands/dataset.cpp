@@ -96,8 +96,8 @@ ExitCode dataset(const DatasetArguments& arguments) {
   options.overwrite = arguments.overwrite;
   Session session{.threads = threads_of(arguments)};
   limit(session, arguments);
-  const Scenario scenario = read_supervised(arguments.scenario, all_sets(arguments), session,
-                                            arguments.quiet, {.depth = false});
+  const Scenario scenario =
+      read_supervised(arguments.scenario, arguments, session, {.depth = false});
   std::optional<OutputFolder> folder;
   const DatasetResult result = supervise(session, arguments, show, [&](ProgressDisplay& display) {
     const Dataset planned = plan_dataset(scenario, arguments.request, session);

@@ -44,8 +44,8 @@ ExitCode replay(const ReplayArguments& arguments) {
     throw InvalidInput("replay: no replicate given - write --replicate R, counted from 0");
   }
   if (!arguments.out) throw InvalidInput("replay: no folder given - write --out DIR");
-  const Scenario scenario = read_supervised(arguments.scenario, all_sets(arguments), session,
-                                            arguments.quiet, {.depth = false});
+  const Scenario scenario =
+      read_supervised(arguments.scenario, arguments, session, {.depth = false});
   const std::size_t number = condition_of(arguments, scenario);
   const Condition& condition = scenario.conditions[number];
   const std::uint64_t replicate =

@@ -18,6 +18,7 @@
 #include "tools/report/read_sources.h"
 #include "tools/tables/write_table.h"
 #include "validation/claims/stated_claim.h"
+#include "validation/theory/model/model.h"
 #include "validation/verdicts/validate.h"
 
 namespace headlab::tools {
@@ -208,6 +209,20 @@ void print_run(const RunArguments& arguments, const Scenario& scenario, const Ru
   finish_standard_output();
 }
 
+/// The closed forms of --compare. Where there are none, simulation is no other way.
+std::vector<Theory> theories_to_compare(const Scenario& scenario, int threads,
+                                        const Session& session) {
+  try {
+    return compute_theories(scenario, TheorySource::automatic, threads, session.stop_hook());
+  } catch (const InvalidInput& error) {
+    std::string message = error.what();
+    const auto advice = message.find(simulation_instead);
+    if (advice == std::string::npos) throw;
+    message.resize(advice);
+    throw InvalidInput(message + " - leave out --compare");
+  }
+}
+
 ExitCode simulate(const RunArguments& arguments, const std::shared_ptr<const Scenario>& shared,
                   Session& session, RunOptions& options) {
   const Scenario& scenario = *shared;
@@ -224,7 +239,7 @@ ExitCode simulate(const RunArguments& arguments, const std::shared_ptr<const Sce
   const int threads = thread_count(session.threads);
   std::vector<Theory> theories;
   if (arguments.compare) {
-    theories = compute_theories(scenario, TheorySource::automatic, threads, session.stop_hook());
+    theories = theories_to_compare(scenario, threads, session);
   }
   const auto report_of = [&](const RunResult& result) {
     RunReport report{.indices = condition_indices(result)};
@@ -279,8 +294,8 @@ ExitCode start_run(const RunArguments& arguments) {
   }
   require_run_arguments(arguments);
   if (arguments.shard) require_fits_shard(arguments);
-  const auto shared = std::make_shared<const Scenario>(
-      read_supervised(arguments.scenario, all_sets(arguments), session, arguments.quiet));
+  const auto shared =
+      std::make_shared<const Scenario>(read_supervised(arguments.scenario, arguments, session));
   RunOptions options{.until = arguments.until, .references = references_of(arguments, *shared)};
   if (arguments.checkpoint) options.checkpoint_seconds = arguments.checkpoint->seconds;
   if (!arguments.quiet) say_claims(*shared, arguments.scenario);

@@ -376,6 +376,11 @@ ExitCode status(const StatusArguments& arguments) {
   const bool has_shards = !files.empty() || !unreadable.empty() || !begun.empty();
   const bool has_units = show_units(folder);
   if (!has_shards && has_units) return ExitCode::done;
+  if (!has_shards && std::filesystem::exists(std::filesystem::path(folder) / "results.nc")) {
+    throw InvalidInput("status: " + one_line(folder) +
+                       " holds a run that has no shards - headlab report " + shell_word(folder) +
+                       " shows it, and the same headlab run with --resume goes on with it");
+  }
   if (!has_shards) {
     throw InvalidInput("status: no shard in " + one_line(folder) +
                        " - write headlab run SCENARIO.toml --shard I/N --out DIR");

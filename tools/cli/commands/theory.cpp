@@ -32,7 +32,7 @@ ExitCode theory(const TheoryArguments& arguments) {
   Session session;
   session.stop = stop_on_signals();
   const Scenario scenario =
-      read_supervised(arguments.scenario, arguments.sets, session, false, {.simulates = false});
+      read_supervised(arguments.scenario, arguments, session, {.simulates = false});
   require_documents(arguments, scenario.inputs);
   const std::vector<ComputedCondition> theory = computed_conditions(
       scenario, compute_theories(scenario, arguments.source, threads, session.stop_hook()));
