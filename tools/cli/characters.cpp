@@ -16,6 +16,7 @@
 #include "engine/files/error.h"
 #include "engine/files/words.h"
 #include "kernels/host.h"
+#include "tools/cli/call_name.h"
 
 namespace headlab::tools {
 namespace {
@@ -123,7 +124,8 @@ std::string ascii_text(std::string_view text) {
 }
 
 std::string shown(std::string_view text) {
-  return utf8_shown ? std::string(text) : ascii_text(text);
+  const std::string called = as_called(text);
+  return utf8_shown ? called : ascii_text(called);
 }
 
 std::string markdown_text(const std::string& text) {

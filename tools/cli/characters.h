@@ -21,13 +21,13 @@ std::ostream& control_stream();
 /// A UTF-8 text in ASCII: "±" is "+-", "²" is "^2", what has no form of its own is "?".
 std::string ascii_text(std::string_view text);
 
-/// A UTF-8 text as it is printed: unchanged, or ascii_text() of it.
+/// A UTF-8 text as it is printed: as_called() (tools/cli/call_name.h), or ascii_text() of that.
 std::string shown(std::string_view text);
 
 /// A text in a line of Markdown, where it means nothing but itself.
 std::string markdown_text(const std::string& text);
 
-/// True where shown() changes nothing.
+/// True where shown() keeps all characters.
 bool shows_utf8();
 
 /// Puts something in the place of each standard stream that is closed, so that no file opened later

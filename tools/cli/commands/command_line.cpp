@@ -9,6 +9,7 @@
 #include "engine/moments/error_terms.h"
 #include "engine/moments/layer_estimates.h"
 #include "kernels/stopping.h"
+#include "tools/cli/call_name.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/layer_table.h"
 
@@ -270,12 +271,13 @@ ExitCode run_chosen(const Program& program, const Texts& plain) {
 
 ExitCode parse_and_run(int argc, const char* const* argv) {
   Program program;
+  set_call_name(argc > 0 ? argv[0] : nullptr, program.names);
   try {
     program.app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // for help, or for the version
     std::ostringstream text;
     program.app.exit(asked, text, text);
-    print(wrapped_columns(text.str(), output_width()));
+    print(wrapped_columns(as_called(text.str()), output_width()));
     return ExitCode::done;
   } catch (const CLI::ParseError& error) {
     reject_parse(program.app, error);
