@@ -126,6 +126,12 @@ void ProgressDisplay::show(double seconds, const std::function<std::string(std::
   }
 }
 
+void ProgressDisplay::say(const std::string& line) {
+  if (kind_ == Kind::none) return;
+  if (kind_ == Kind::bar && shown_) *out_ << "\r\x1b[K";
+  *out_ << "headlab: " << line << std::endl;
+}
+
 void ProgressDisplay::finish(const std::string& last) {
   if (!shown_) return;
   if (kind_ == Kind::bar) *out_ << "\r\x1b[K";

@@ -43,6 +43,8 @@ class ProgressDisplay {
   /// Shows `bar` of a number of columns, or `log`, at `seconds` since the command began.
   void show(double seconds, const std::function<std::string(std::size_t)>& bar,
             const std::function<std::string()>& log);
+  /// Says a line above the bar; nothing with `quiet`.
+  void say(const std::string& line);
   /// Clears the bar and says `last` in its place; a log that has said nothing stays silent.
   void finish(const std::string& last);
 

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/supervise.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <poll.h>
 #include <unistd.h>
 
+#include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/scenario/scenario.h"
 #include "kernels/stopping.h"
@@ -44,6 +49,26 @@ std::string read_standard_input(const std::function<bool()>& stop) {
 }
 
 }  // namespace
+
+void LongRunNote::say(ProgressDisplay& display, const Progress& progress, double seconds) {
+  // Before that the speed is little more than a guess.
+  constexpr double measured = 1, hour = 3600;
+  if (said_ || seconds < measured || std::isnan(progress.seconds_left)) return;
+  said_ = true;
+  const double left = progress.seconds_left;
+  double allowed = std::numeric_limits<double>::infinity();
+  if (arguments_.max_time) {
+    const auto now = std::chrono::steady_clock::now();
+    allowed = std::chrono::duration<double>(deadline_of(*arguments_.max_time) - now).count();
+  }
+  if (left <= hour && left <= allowed) return;
+  std::string line = "takes about " + duration_text(left) + " more, by its speed so far";
+  if (left > allowed) {
+    line += "; --max-time " + one_line(arguments_.max_time->text) + " ends it in " +
+            duration_text(std::max(0.0, allowed));
+  }
+  display.say(line);
+}
 
 Scenario read_supervised(const std::string& file, const CommonArguments& arguments,
                          const Session& session, ReadHooks hooks) {

@@ -15,6 +15,19 @@
 
 namespace headlab::tools {
 
+/// Says once on `display` that a command takes more than an hour, or than --max-time leaves it, by
+/// the time that it has left.
+class LongRunNote {
+ public:
+  explicit LongRunNote(const CommonArguments& arguments) : arguments_(arguments) {}
+  /// \param seconds of the command so far
+  void say(ProgressDisplay& display, const Progress& progress, double seconds);
+
+ private:
+  const CommonArguments& arguments_;
+  bool said_ = false;
+};
+
 /// Returns the result of work(display), a struct with an Outcome. Meanwhile signals set the flag of
 /// `session`, and its progress is on standard error, shown by
 /// show(display, progress, seconds). The display is cleared before an error of the work gets out.
@@ -26,7 +39,10 @@ auto supervise(Session& session, const CommonArguments& arguments, const Show& s
   const Stopwatch watch;
   // Figures on the way are computed for the display alone.
   if (!arguments.quiet) {
-    session.report = [&](const Progress& progress) { show(display, progress, watch.seconds()); };
+    session.report = [&, note = LongRunNote(arguments)](const Progress& progress) mutable {
+      note.say(display, progress, watch.seconds());
+      show(display, progress, watch.seconds());
+    };
     session.report_due = [&] { return display.is_due(watch.seconds()); };
   }
   auto result = work(display);

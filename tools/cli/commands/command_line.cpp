@@ -111,7 +111,7 @@ ExitCode help(const std::string& topic) {
   Texts topics = program.names;
   topics.push_back("figures");
   if (topic.empty()) {
-    print(wrapped_columns(program.app.help(), output_width()));
+    print(wrapped_columns(as_called(program.app.help()), output_width()));
   } else if (topic == "figures") {
     print(shown(figures_help(output_width())));
   } else if (topic == "completion" || std::ranges::find(topics, topic) != topics.end()) {
