@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """doc_commands.py HEADLAB SOURCE PAGE...: runs the commands of pages as a reader would.
 
-Each page is read in a scratch folder of its own, with HEADLAB on the path as `headlab` and SOURCE/scenarios
-there. A fenced TOML block that opens with a comment naming a file ("# mine.toml") becomes that file. A line of an
-indented block that starts with `headlab` or `$ headlab` is run; it has to end with exit code 0, or with N
+Each page is read in a scratch folder of its own, with HEADLAB on the path as `headlab`, also as build/release/headlab,
+and SOURCE/scenarios there. A fenced TOML block that opens with a comment naming a file ("# mine.toml") becomes that file. A line of an
+indented block that starts with either name, or `$ ` before it, is run; it has to end with exit code 0, or with N
 where the line ends in the comment "# exit code N". What follows a `$ headlab` line up to the end of the block is
 the output that the page promises: its words have to appear in this order, a line `...` stands for anything, and a
 number with a standard error has to lie within six of them. Other numbers (times, rates) and the SIMD target are not
@@ -53,7 +53,7 @@ def commands_of(start, block):
         i += 1
         promises = command.startswith("$ ")
         command = command.removeprefix("$ ")
-        if not command.startswith("headlab"):
+        if not command.startswith(("headlab", "build/release/headlab ")):
             continue
         while command.endswith("\\"):
             command = command[:-1] + block[i].strip()
@@ -101,9 +101,14 @@ def missing(promised, output):
 
 def check(page, headlab, source):
     faults, runs = [], 0
-    with commands.scratch(headlab, COLUMNS=110) as (work, environment):
+    steps = list(steps_of(page))
+    # A terminal as wide as what the page promises.
+    promised = [line for _, kind, content in steps if kind == "run" for line in content[2]]
+    with commands.scratch(headlab, COLUMNS=max([110, *map(len, promised)])) as (work, environment):
         Path(work, "scenarios").symlink_to(source / "scenarios")
-        for number, kind, content in steps_of(page):
+        Path(work, "build/release").mkdir(parents=True)
+        Path(work, "build/release/headlab").symlink_to(headlab)
+        for number, kind, content in steps:
             if kind == "file":
                 Path(work, content[0]).write_text(content[1])
                 continue

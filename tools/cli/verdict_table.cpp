@@ -122,8 +122,8 @@ std::string counts(const Validation& validation) {
 }
 
 std::string summary_lines(const Validation& validation) {
-  return counts(validation) + "; " + std::to_string(validation.comparisons) +
-         " comparisons, family-wise alpha " + number_text(verdict_alpha) + ", " +
+  return counts(validation) + "; " + counted(validation.comparisons, "comparison") +
+         ", family-wise alpha " + number_text(verdict_alpha) + ", " +
          duration_text(validation.outcome.seconds) + " on " + validation.machine.backend +
          (validation.outcome.complete
               ? ""

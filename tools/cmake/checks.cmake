@@ -207,6 +207,7 @@ endif()
 # The commands of pages that are read with a terminal beside them do what the pages say.
 set(pages_script ${CMAKE_CURRENT_SOURCE_DIR}/check/doc_commands.py)
 list(TRANSFORM HEADLAB_TESTED_PAGES PREPEND ${PROJECT_SOURCE_DIR}/docs/ OUTPUT_VARIABLE pages)
+list(PREPEND pages ${PROJECT_SOURCE_DIR}/README.md)
 add_test(NAME doc_commands
   COMMAND ${HEADLAB_PYTHON3} ${pages_script} $<TARGET_FILE:headlab> ${PROJECT_SOURCE_DIR} ${pages})
 # headlab_faulty_page(NAME FOUND TEXT): the check finds FOUND in a page of the text.
