@@ -62,11 +62,13 @@ std::vector<Architecture> make_table() {
                    .gains = {"transformer.layer.@.output_layer_norm.weight"},
                    .first_gains = {"embeddings.LayerNorm.weight"},
                    .heads = "n_heads",
-                   .layers = "n_layers"});
+                   .layers = "n_layers",
+                   .hidden = "dim"});
 
   // Its RMSNorm multiplies by 1 + w.
   Architecture gemma = like_llama("gemma");
   gemma.gain_offset = 1;
+  gemma.usual_head_dim = 256;
   table.push_back(gemma);
 
   table.push_back(
@@ -80,6 +82,7 @@ std::vector<Architecture> make_table() {
        .gains = {"h.#.ln_1.weight"},
        .heads = "n_head",
        .layers = "n_layer",
+       .hidden = "n_embd",
        .required = {{"scale_attn_weights", {"true"}, temperature_is_sqrt_k},
                     {"scale_attn_by_inverse_layer_idx", {"false"}, temperature_is_sqrt_k}}});
 
@@ -110,6 +113,7 @@ std::vector<Architecture> make_table() {
   qwen3.also = {"qwen3_moe"};
   qwen3.query_norm = "layers.#.self_attn.q_norm.weight";
   qwen3.key_norm = "layers.#.self_attn.k_norm.weight";
+  qwen3.usual_head_dim = 128;
   qwen3.left_out += ", division of each query and key by its norm (the gains are folded in)";
   table.push_back(qwen3);
 

@@ -50,6 +50,8 @@ struct Architecture {
   std::string kv_heads = {};
   std::string layers = "num_hidden_layers";
   std::string head_dim = {};
+  std::string hidden = "hidden_size";
+  int usual_head_dim = 0;  ///< where config.json has none; 0: hidden over heads
   std::vector<ConfigRequirement> required = {};
 
   /// `name` and `also`.

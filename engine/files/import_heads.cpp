@@ -42,7 +42,7 @@ class Importer {
       : file_(path), import_(import), names_(*import.architecture), threads_(threads) {}
 
   HeadFile import() {
-    const auto& [heads, kv_heads, count, head_dim] = import_.counts;
+    const int heads = import_.counts.heads, kv_heads = import_.counts.kv_heads;
     if (heads < 1 || kv_heads < 1 || heads % kv_heads != 0) {
       throw InvalidInput("--kv-heads: " + std::to_string(kv_heads) + " does not divide the " +
                          std::to_string(heads) + " heads into groups");
@@ -151,11 +151,13 @@ class Importer {
     Projections out = names_.layout == ProjectionLayout::separate
                           ? separate(query, need({names_.key}, layer))
                           : fused(query);
-    const Index k = out.query.cols() / import_.counts.heads;
-    if (import_.counts.head_dim && k != *import_.counts.head_dim) {
-      fail(query, "tensor " + query + " has heads of dimension " + std::to_string(k) + ", not " +
-                      std::to_string(*import_.counts.head_dim) + " as head_dim says");
-    }
+    const auto require = [&](const char* what, Index found, const std::optional<int>& said) {
+      if (!said || found == *said) return;
+      fail(query, "tensor " + query + " has " + what + " of dimension " + std::to_string(found) +
+                      ", not " + std::to_string(*said) + " as config.json says");
+    };
+    require("tokens", out.query.rows(), import_.counts.dimensions);
+    require("heads", out.query.cols() / import_.counts.heads, import_.counts.head_dim);
     return out;
   }
 

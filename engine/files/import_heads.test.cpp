@@ -488,7 +488,28 @@ TEST_F(Families, TheDimensionOfAHeadIsThatOfTheConfiguration) {
   what.counts.head_dim = 4;
   EXPECT_EQ(refusal(small_llama(), what),
             "tensor model.layers.0.self_attn.q_proj.weight has heads of dimension 2, not 4 as "
-            "head_dim says");
+            "config.json says");
+  what.counts = {.heads = 6, .kv_heads = 3, .layers = {}, .head_dim = 2, .dimensions = 24};
+  EXPECT_EQ(refusal(small_llama(), what),
+            "tensor model.layers.0.self_attn.q_proj.weight has tokens of dimension 12, not 24 as "
+            "config.json says");
+}
+
+/// Of every family, whatever it calls its numbers.
+TEST_F(Checkpoint, TheWidthOfAHeadFollowsFromTheConfiguration) {
+  for (const Architecture& one : architectures()) {
+    const auto counts = [&](const std::string& more) {
+      std::ofstream(path_) << "{\"" << one.heads << "\": 4, \"" << one.hidden << "\": 64" << more
+                           << "}";
+      return read_model_config(path_, &one).counts;
+    };
+    EXPECT_EQ(counts("").dimensions, 64) << one.name;
+    EXPECT_EQ(counts("").head_dim, one.usual_head_dim > 0 ? one.usual_head_dim : 16) << one.name;
+    if (one.head_dim.empty()) continue;
+    EXPECT_EQ(counts(", \"" + one.head_dim + "\": 32").head_dim, 32) << one.name;
+  }
+  EXPECT_EQ(config_refusal(R"({"n_head": 3, "n_embd": 64})", "gpt2"),
+            "n_embd: is 64, which the 3 heads do not divide");
 }
 
 TEST_F(Checkpoint, TheArchitectureComesFromTheConfiguration) {
@@ -539,9 +560,12 @@ TEST_F(Checkpoint, CountsComeFromTheConfiguration) {
             (Counts{32, 32, -1}));
 
   const std::tuple<const char*, const char*, const char*> cases[] = {
-      {"bert", "", "is no JSON object"},
+      {"bert", "", "is no JSON from line 1, column 1 on"},
       {"bert", "[]", "is no JSON object"},
-      {"bert", "{", "is no JSON object"},
+      {"bert", "{", "is no JSON from line 1, column 2 on"},
+      {"bert", "{\"a\": NaN, \"b\": [Infinity,\n -Infinity, NaN, x]}",
+       "is no JSON from line 2, column 18 on"},
+      {"bert", "{\"\u00e9\": 1, }", "is no JSON from line 1, column 10 on"},
       {"bert", "{}", "num_attention_heads: is missing"},
       {"bert", R"({"num_attention_heads": Infinity})", "num_attention_heads: is missing"},
       {"gpt2", R"({"n_head": 4, "pruned_heads": {"0": [1, 2]}})",
@@ -572,7 +596,7 @@ TEST_F(Checkpoint, CountsComeFromTheConfiguration) {
   for (const auto& [architecture, text, line] : cases) {
     EXPECT_EQ(config_refusal(text, architecture), line) << text;
   }
-  EXPECT_EQ(config_refusal(std::string(100000, '['), "bert"), "is no JSON object");
+  EXPECT_EQ(config_refusal(std::string(100000, '['), "bert"), "is no JSON");
 }
 
 }  // namespace

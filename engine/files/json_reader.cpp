@@ -17,6 +17,7 @@ class TreeBuilder : public JsonHandler {
   TreeBuilder(MemberOrder order, const KeepItem& keep) : order_(order), keep_(keep) {}
 
   Value root;
+  std::size_t end = 0;  ///< the byte where the text stops being JSON, of which the first is 1
 
   bool begin_object() override { return open(Value::Members()); }
   bool begin_array() override { return open(Value::Array()); }
@@ -55,7 +56,7 @@ class TreeBuilder : public JsonHandler {
     return true;
   }
 
-  void no_json(std::size_t) override {}
+  void no_json(std::size_t byte) override { end = byte; }
 
  private:
   /// Where the next value goes, nullptr where it is left out.
@@ -109,6 +110,18 @@ std::optional<Value> parse_json(std::string_view text, MemberOrder order, const 
   TreeBuilder builder(order, keep);
   if (!read_json(text, builder)) return std::nullopt;
   return std::move(builder.root);
+}
+
+std::string end_of_json(std::string_view text) {
+  const KeepItem none = [](std::string_view, std::size_t) { return false; };
+  TreeBuilder builder(MemberOrder::by_key, none);
+  if (read_json(text, builder) || builder.end == 0) return "";
+  const std::string_view before = text.substr(0, builder.end - 1);
+  const auto line = std::ranges::count(before, '\n') + 1;
+  const std::string_view own = before.substr(before.rfind('\n') + 1);
+  // Characters: their bytes but the first are continuations.
+  const auto column = std::ranges::count_if(own, [](char c) { return (c & '\xc0') != '\x80'; }) + 1;
+  return " from line " + std::to_string(line) + ", column " + std::to_string(column) + " on";
 }
 
 const Value& member(const Value& object, std::string_view key) {

@@ -30,6 +30,10 @@ using KeepItem = std::function<bool(std::string_view key, std::size_t item)>;
 std::optional<Value> parse_json(std::string_view text, MemberOrder order = MemberOrder::by_key,
                                 const KeepItem& keep = {});
 
+/// Where a text stops being JSON, as " from line 3, column 7 on"; empty where parse_json() reads
+/// it, or where it is nested too deeply.
+std::string end_of_json(std::string_view text);
+
 // Of a tree that may lack anything.
 
 /// The member of an object, null where there is none.

@@ -65,6 +65,12 @@ std::string model_in_folder(const std::string& folder) {
     std::ranges::copy_if(names, std::back_inserter(found),
                          [&](const std::string& name) { return name.ends_with(ending); });
     if (found.size() == 1) return full(found[0]);
+    const std::size_t number = found.empty() ? 0 : found[0].find("-00001-of-");
+    if (found.size() > 1 && number != std::string::npos) {
+      reject({folder}, "",
+             "has shards of a model and no index - download " +
+                 one_line(found[0].substr(0, number)) + ".safetensors.index.json too");
+    }
     if (found.size() > 1) {
       reject({folder}, "",
              "has " + std::to_string(found.size()) +
@@ -86,7 +92,9 @@ bool is_plain_name(const std::string& name) {
 }  // namespace
 
 ShardIndex parse_shard_index(std::string_view text, const std::string& source) {
-  const Value::Members map = members_of(member(parse_json(text).value_or(Value()), "weight_map"));
+  const std::optional<Value> json = parse_json(text);
+  if (!json) reject({source}, "", "is no JSON" + end_of_json(text));
+  const Value::Members map = members_of(member(*json, "weight_map"));
   if (map.empty()) {
     reject({source}, "",
            "is not an index of shards: needs an object \"weight_map\" {TENSOR: SHARD}");

@@ -75,6 +75,9 @@ TEST_F(Shards, AFolderIsReadByItsUsualNames) {
   EXPECT_EQ(open_refusal(""),
             ": has 2 models and none is called model.safetensors - name one: "
             "a.safetensors, b.safetensors");
+  fs::rename(folder_ / "a.safetensors", folder_ / "a-00001-of-00002.safetensors");
+  EXPECT_EQ(open_refusal(""),
+            ": has shards of a model and no index - download a.safetensors.index.json too");
   write("model.safetensors", small_llama().bytes());
   EXPECT_EQ(ModelCheckpoint(folder_.string()).source(), at("model.safetensors"));
   EXPECT_EQ(config_next_to(folder_.string()), "");
@@ -138,10 +141,12 @@ TEST_F(Shards, MalformedIndicesAreRefused) {
   const auto parse = [&](const std::string& text) {
     return refusal_here([&] { parse_shard_index(text, "i"); });
   };
-  for (const char* text : {"", "{", "[]", "{}", R"({"weight_map": 1})", R"({"weight_map": {}})"}) {
+  EXPECT_EQ(parse(""), "i: is no JSON from line 1, column 1 on");
+  EXPECT_EQ(parse("{"), "i: is no JSON from line 1, column 2 on");
+  for (const char* text : {"[]", "{}", R"({"weight_map": 1})", R"({"weight_map": {}})"}) {
     EXPECT_EQ(parse(text), needs) << text;
   }
-  EXPECT_EQ(parse(std::string(100000, '[')), needs);
+  EXPECT_EQ(parse(std::string(100000, '[')), "i: is no JSON");
   const std::string allowed = " (allowed: the name of a .safetensors file in the same folder)";
   for (const char* shard : {R"("../x.safetensors")", R"("/x.safetensors")", R"("x.bin")", "1"}) {
     EXPECT_EQ(parse(std::string(R"({"weight_map": {"t": )") + shard + "}}"),

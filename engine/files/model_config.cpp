@@ -15,6 +15,7 @@ namespace headlab {
 namespace {
 
 constexpr std::size_t max_config_bytes = std::size_t{16} << 20;
+constexpr int max_width = 1 << 16;
 
 /// Reads members of config.json.
 class ConfigReader {
@@ -33,6 +34,18 @@ class ConfigReader {
       fail(key, "is " + text(given) + ", needs a whole number from 1 to " + std::to_string(most));
     }
     return static_cast<int>(*count);
+  }
+
+  /// The dimension of a head, as models of this family find it.
+  std::optional<int> head_dim(const Architecture& family, int heads) const {
+    if (const auto given = count(family.head_dim, max_width)) return given;
+    if (family.usual_head_dim > 0) return family.usual_head_dim;
+    const std::optional<int> width = count(family.hidden, max_width);
+    if (width && *width % heads != 0) {
+      fail(family.hidden, "is " + std::to_string(*width) + ", which the " + std::to_string(heads) +
+                              " heads do not divide");
+    }
+    return width ? std::optional(*width / heads) : std::nullopt;
   }
 
   /// Refuses another value than one of those allowed.
@@ -72,8 +85,9 @@ class ConfigReader {
   const std::string& path_;
 };
 
-/// JSON as Python writes it has NaN and infinities, which stand where no number is needed: nulls.
-std::string without_nonfinite(std::string text) {
+/// JSON as Python writes it has NaN and infinities, which stand where no number is needed:
+/// `instead` of them, as long where it is short.
+std::string without_nonfinite(std::string text, const std::string& instead) {
   bool in_string = false;
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (text[at] == '\\' && in_string) {
@@ -82,7 +96,10 @@ std::string without_nonfinite(std::string text) {
       in_string = !in_string;
     } else if (!in_string) {
       for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
-        if (text.compare(at, word.size(), word) == 0) text.replace(at, word.size(), "null");
+        if (text.compare(at, word.size(), word) != 0) continue;
+        std::string as_long = instead;
+        as_long.resize(std::max(as_long.size(), word.size()), ' ');
+        text.replace(at, word.size(), as_long);
       }
     }
   }
@@ -92,9 +109,10 @@ std::string without_nonfinite(std::string text) {
 }  // namespace
 
 ModelConfig read_model_config(const std::string& path, const Architecture* architecture) {
-  const std::optional<Value> json =
-      parse_json(without_nonfinite(read_file(path, max_config_bytes)));
-  if (!json || !json->is<Value::Members>()) reject({path}, "", "is no JSON object");
+  const std::string text = read_file(path, max_config_bytes);
+  const std::optional<Value> json = parse_json(without_nonfinite(text, "null"));
+  if (!json) reject({path}, "", "is no JSON" + end_of_json(without_nonfinite(text, "0")));
+  if (!json->is<Value::Members>()) reject({path}, "", "is no JSON object");
   const ConfigReader config(*json, path);
   if (architecture == nullptr) {
     architecture = &config.architecture();
@@ -118,7 +136,8 @@ ModelConfig read_model_config(const std::string& path, const Architecture* archi
       .counts = {.heads = *heads,
                  .kv_heads = config.count(architecture->kv_heads, max_model_heads).value_or(*heads),
                  .layers = config.count(architecture->layers, max_model_layers),
-                 .head_dim = config.count(architecture->head_dim, 1 << 16)}};
+                 .head_dim = config.head_dim(*architecture, *heads),
+                 .dimensions = config.count(architecture->hidden, max_width)}};
 }
 
 }  // namespace headlab

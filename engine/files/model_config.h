@@ -15,6 +15,7 @@ struct HeadCounts {
   int kv_heads = 0;             ///< G: heads h G / H share keys, rounded down; G divides H
   std::optional<int> layers;    ///< of the model, where it is known
   std::optional<int> head_dim;  ///< k, where it is known; otherwise the shapes of tensors say it
+  std::optional<int> dimensions = {};  ///< d, the same
 };
 
 /// The family of a model with its counts.

@@ -262,7 +262,7 @@ class SummarySource : public StoredResults::Source {
     const std::string text = read_file(path, max_summary_bytes);
     const bool has_sum = check_json_sum(path, text);
     json_ = parse_json(text);
-    if (!json_) throw NetcdfError("is not JSON");
+    if (!json_) throw NetcdfError("is not JSON" + end_of_json(text));
     const Value& program = required(*json_, "headlab");
     if (!required(*json_, "results_id").is<std::string>()) {
       throw InvalidInput(path + ": has closed forms of headlab theory, not results of headlab run");

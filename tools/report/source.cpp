@@ -66,10 +66,9 @@ std::optional<Source> read_document(const std::string& text, const std::string& 
     return count <= max_conditions || std::ranges::binary_search(kept, number);
   });
   if (!document) {
-    throw InvalidInput(
-        file +
-        ": is not JSON, or is damaged - give a folder of --out or a file of --json, or make "
-        "it again");
+    throw InvalidInput(file + ": is not JSON" + end_of_json(text) +
+                       ", or is damaged - give a folder of --out or a file of --json, or make "
+                       "it again");
   }
   source.document = std::move(*document);
   const std::optional<SourceKind> kind = kind_of(source.document);

@@ -85,8 +85,8 @@ class TableReader {
     const bool has_sum = check_json_sum(file, text);
     const std::optional<Value> document = parse_json(text, MemberOrder::of_file);
     if (!document) {
-      throw InvalidInput(name +
-                         ": is not JSON, or is damaged - give a folder of --out or a file of "
+      throw InvalidInput(name + ": is not JSON" + end_of_json(text) +
+                         ", or is damaged - give a folder of --out or a file of "
                          "--json, or make it again");
     }
     std::unique_ptr<TableSource> table = table_of_document(*document, name, of_);
