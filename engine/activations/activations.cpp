@@ -35,6 +35,12 @@ std::optional<std::pair<int, std::string>> parts_of(const std::string& full) {
 
 const std::vector<std::string> settings = {"scale", "softcap", "window"};
 
+/// The name of an axis, where that may have length 1 instead.
+std::string without_or_one(const std::string& axis) {
+  constexpr std::string_view or_one = "_or_1";
+  return axis.ends_with(or_one) ? axis.substr(0, axis.size() - or_one.size()) : axis;
+}
+
 /// Dimensions that files of this program have as variables.
 bool is_known(const std::string& name) {
   const auto& arrays = activation_arrays();
@@ -67,6 +73,16 @@ const std::vector<ActivationArray>& activation_arrays() {
       {"document", {"sequence"}, true, "document of a sequence"},
       {"tokens", {"sequence", "token"}, true, "tokens"}};
   return all;
+}
+
+std::shared_ptr<ArrayFile> open_activation_files(const std::vector<std::string>& paths) {
+  NamedAxes axes{.items = "sequence"};
+  for (const ActivationArray& array : activation_arrays()) {
+    std::vector<std::string> names = array.axes;
+    for (std::string& name : names) name = without_or_one(name);
+    axes.of.emplace(array.name, std::move(names));
+  }
+  return open_array_files(paths, axes);
 }
 
 std::vector<int> layers_of(const ArrayFile& file) {
@@ -217,13 +233,9 @@ void LayerActivations::check_shapes() const {
                                    : "has whole numbers, needs floats");
     }
     for (std::size_t axis = 0; axis < array.axes.size(); ++axis) {
-      std::string name = array.axes[axis];
+      const std::string name = without_or_one(array.axes[axis]);
       const std::uint64_t length = found.shape[axis];
-      constexpr std::string_view or_one = "_or_1";
-      if (name.ends_with(or_one)) {
-        if (length == 1) continue;
-        name.resize(name.size() - or_one.size());
-      }
+      if (name != array.axes[axis] && length == 1) continue;
       const auto wanted = lengths.find(name);
       const bool fits = wanted == lengths.end() || length == wanted->second;
       if (fits && length > 0 && (name != "checked" || length <= sequences_)) continue;

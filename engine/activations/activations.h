@@ -91,6 +91,9 @@ class LayerActivations {
   std::vector<std::size_t> document_of_;
 };
 
+/// Opens files of activations as one. Throws InvalidInput as open_array_files().
+std::shared_ptr<ArrayFile> open_activation_files(const std::vector<std::string>& paths);
+
 /// Numbers of the layers of a file, ascending; layer 0 where its arrays have plain names. Throws
 /// InvalidInput where an array has a name that none of a layer has.
 std::vector<int> layers_of(const ArrayFile& file);

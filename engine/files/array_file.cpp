@@ -11,6 +11,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/input_file.h"
+#include "engine/files/netcdf_axes.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/safetensors.h"
 #include "engine/files/zip_file.h"
@@ -86,19 +87,18 @@ class SafetensorsArrays : public ArrayFile {
 
 class NetcdfArrays : public ArrayFile {
  public:
-  explicit NetcdfArrays(const std::string& path) : ArrayFile(path), input_(path) {
-    take(input_.root(), "");
+  NetcdfArrays(const std::string& path, const NamedAxes& axes) : ArrayFile(path), input_(path) {
+    take(input_.root(), "", axes);
     for (const std::string& group : input_.root().groups()) {
       constexpr std::string_view start = "layer_";
       if (group.starts_with(start)) {
-        take(input_.root().find_group(group), "layers." + group.substr(start.size()) + ".");
+        take(input_.root().find_group(group), "layers." + group.substr(start.size()) + ".", axes);
       }
     }
   }
 
   std::vector<double> read(const std::string& name, std::uint64_t first,
                            std::uint64_t count) override {
-    const auto& [group, variable] = places_.at(name);
     NetcdfGroup::Slab where;
     for (const std::uint64_t length : arrays_.at(name).shape) where.count.push_back(length);
     where.start.assign(where.count.size(), 0);
@@ -107,7 +107,7 @@ class NetcdfArrays : public ArrayFile {
       where.count[0] = count;
     }
     try {
-      std::vector<double> numbers = group.doubles(variable, where);
+      std::vector<double> numbers = variables_.at(name).doubles(where);
       if (!std::ranges::all_of(numbers, [](double x) { return std::isfinite(x); })) {
         reject({source_}, "", "variable " + name + " has a number that is not finite");
       }
@@ -118,7 +118,7 @@ class NetcdfArrays : public ArrayFile {
   }
 
  private:
-  void take(const NetcdfGroup& group, const std::string& prefix) {
+  void take(const NetcdfGroup& group, const std::string& prefix, const NamedAxes& axes) {
     for (const auto& [key, value] : group.attributes()) {
       texts_[prefix + key] = std::visit(
           [](const auto& what) -> std::string {
@@ -131,24 +131,32 @@ class NetcdfArrays : public ArrayFile {
           value);
     }
     for (const std::string& variable : group.variables()) {
-      const std::vector<std::size_t> shape = group.shape(variable);
+      const auto known = axes.of.find(variable);
+      if (known == axes.of.end() && is_coordinate(group, variable)) {
+        check_coordinate(group, variable, variable != axes.items);
+        continue;
+      }
+      const NetcdfArray array(group, variable,
+                              known == axes.of.end() ? std::vector<std::string>() : known->second);
+      const std::vector<std::size_t>& shape = array.shape();
       arrays_[prefix + variable] = {group.holds_integers(variable)  ? NumberKind::whole
                                     : group.holds_singles(variable) ? NumberKind::single
                                                                     : NumberKind::exact,
                                     {shape.begin(), shape.end()}};
-      places_[prefix + variable] = {group, variable};
+      variables_[prefix + variable] = array;
     }
   }
 
   NetcdfInput input_;
-  std::map<std::string, std::pair<NetcdfGroup, std::string>> places_;
+  std::map<std::string, NetcdfArray> variables_;
 };
 
 class JoinedFiles : public ArrayFile {
  public:
-  explicit JoinedFiles(const std::vector<std::string>& paths) : ArrayFile(paths.front()) {
+  JoinedFiles(const std::vector<std::string>& paths, const NamedAxes& axes)
+      : ArrayFile(paths.front()) {
     for (const std::string& path : paths) {
-      files_.push_back(open_array_file(path));
+      files_.push_back(open_array_file(path, axes));
       for (const auto& [name, info] : files_.back()->arrays()) {
         if (!arrays_.emplace(name, info).second) {
           reject({path}, "", "has array " + name + ", which another file has too");
@@ -183,12 +191,12 @@ std::vector<double> ArrayFile::read(const std::string& name) {
   return read(name, 0, array.shape.empty() ? 1 : array.shape[0]);
 }
 
-std::unique_ptr<ArrayFile> open_array_file(const std::string& path) {
+std::unique_ptr<ArrayFile> open_array_file(const std::string& path, const NamedAxes& axes) {
   const std::string first = first_bytes(path, 4);
   if (first == "PK\3\4" || first == "PK\5\6") return std::make_unique<NpzFile>(path);
   if (first == "\x89HDF" || first.starts_with("CDF")) {
     try {
-      return std::make_unique<NetcdfArrays>(path);
+      return std::make_unique<NetcdfArrays>(path, axes);
     } catch (const NetcdfError& problem) {
       reject({path}, "", one_line(problem.what()));
     }
@@ -200,9 +208,10 @@ std::unique_ptr<ArrayFile> open_array_file(const std::string& path) {
   return std::make_unique<SafetensorsArrays>(path);
 }
 
-std::unique_ptr<ArrayFile> open_array_files(const std::vector<std::string>& paths) {
-  if (paths.size() == 1) return open_array_file(paths[0]);
-  return std::make_unique<JoinedFiles>(paths);
+std::unique_ptr<ArrayFile> open_array_files(const std::vector<std::string>& paths,
+                                            const NamedAxes& axes) {
+  if (paths.size() == 1) return open_array_file(paths[0], axes);
+  return std::make_unique<JoinedFiles>(paths, axes);
 }
 
 }  // namespace headlab

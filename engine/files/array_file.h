@@ -44,10 +44,17 @@ class ArrayFile {
   std::map<std::string, std::string> texts_;
 };
 
+/// How arrays are read whose axes have names, which they have in NetCDF.
+struct NamedAxes {
+  std::map<std::string, std::vector<std::string>> of = {};  ///< by the array, without its layer
+  std::string items = {};  ///< an axis whose places may have any numbers
+};
+
 /// Opens a file by its first bytes. Throws InvalidInput, one line that begins with the path.
-std::unique_ptr<ArrayFile> open_array_file(const std::string& path);
+std::unique_ptr<ArrayFile> open_array_file(const std::string& path, const NamedAxes& axes = {});
 
 /// The arrays of several files as if of one. Throws InvalidInput where two have the same array.
-std::unique_ptr<ArrayFile> open_array_files(const std::vector<std::string>& paths);
+std::unique_ptr<ArrayFile> open_array_files(const std::vector<std::string>& paths,
+                                            const NamedAxes& axes = {});
 
 }  // namespace headlab

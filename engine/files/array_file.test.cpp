@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/files/array_file.h"
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
+#include "engine/files/netcdf_file.h"
 #include "engine/files/zip_file.h"
+#include "engine/testing/folder_test.h"
 #include "kernels/testing/known_layers.h"
 
 namespace headlab {
@@ -47,6 +51,35 @@ TEST(ArrayFile, ReadsTheArraysOfAnArchive) {
   const std::size_t item = 8 * 48 * 8;
   ASSERT_EQ(some.size(), 2 * item);
   EXPECT_EQ(some, std::vector<double>(all.begin() + 3 * item, all.begin() + 5 * item));
+}
+
+TEST(ArrayFile, ReadsAxesOfNetcdfByTheirNames) {
+  const std::string path = (std::filesystem::temp_directory_path() /
+                            ("headlab-axes-" + std::to_string(::getpid()) + ".nc"))
+                               .string();
+  NetcdfImage image;
+  const NetcdfGroup root = image.root();
+  root.define_dimension("sequence", 3);
+  root.define_dimension("head", 2);
+  root.define_dimension("d", 2);
+  root.write("sequence", {"sequence"}, {}, std::vector<std::int64_t>{30, 10, 20});
+  const NetcdfGroup layer = root.define_group("layer_1");
+  layer.write("z", {"d", "head", "sequence"}, {},
+              std::vector<double>{0, 1, 2, 10, 11, 12, 100, 101, 102, 110, 111, 112});
+  image.save(path);
+  const auto file =
+      open_array_file(path, {.of = {{"z", {"sequence", "head", "d"}}}, .items = "sequence"});
+  EXPECT_FALSE(file->arrays().contains("sequence"));
+  EXPECT_EQ(file->arrays().at("layers.1.z").shape, (std::vector<std::uint64_t>{3, 2, 2}));
+  EXPECT_EQ(file->read("layers.1.z", 1, 2),
+            (std::vector<double>{1, 101, 11, 111, 2, 102, 12, 112}));
+  EXPECT_EQ(refusal_line([&] {
+              open_array_file(path, {.of = {{"z", {"sequence", "head", "d"}}}});
+            }),
+            path +
+                ": variable sequence has 30 at place 0, needs 0, 1, .. in this order - sort by "
+                "it, or leave it out");
+  std::filesystem::remove(path);
 }
 
 TEST(ZipFile, NoticesADamagedByte) {

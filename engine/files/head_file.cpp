@@ -7,12 +7,14 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <set>
 #include <span>
 
 #include "engine/files/atomic_file.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/input_file.h"
+#include "engine/files/netcdf_axes.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/npy_file.h"
 #include "engine/files/provenance.h"
@@ -82,7 +84,8 @@ class NetcdfReader {
     if (!root_.has_variable("subspaces"))
       fail(
           "has no variable subspaces [layer, head, d, k] - headlab import-heads makes such a file");
-    shape_ = checked_shape("subspaces", 4);
+    for (const std::string& axis : axes_) check_coordinate(root_, axis, axis != axes_[0]);
+    shape_ = checked_shape("subspaces", axes_);
     check_sizes(path_, shape_[1], shape_[2], shape_[3]);
     HeadFile file;
     file.model_heads = static_cast<int>(shape_[1]);
@@ -119,8 +122,9 @@ class NetcdfReader {
   }
 
   /// The shape of a variable that the file can hold.
-  Shape checked_shape(const std::string& name, std::size_t rank) const {
-    const Shape shape = root_.shape(name);
+  Shape checked_shape(const std::string& name, const std::vector<std::string>& axes) const {
+    const Shape shape = NetcdfArray(root_, name, axes).shape();
+    const std::size_t rank = axes.size();
     std::uint64_t bytes = sizeof(double);
     bool fits = shape.size() == rank;
     for (const std::size_t length : shape) {
@@ -135,7 +139,9 @@ class NetcdfReader {
   }
 
   double temperature() const {
-    checked_shape("temperature", root_.shape("temperature").empty() ? 0 : 1);
+    checked_shape("temperature", root_.dimensions("temperature").size() == 1
+                                     ? root_.dimensions("temperature")
+                                     : std::vector<std::string>());
     const std::vector<double> values = root_.doubles("temperature");
     if (values.size() != 1 || !(values[0] >= 1e-100 && values[0] <= 1e100)) {
       fail("variable temperature must be one number in [1e-100, 1e100]");
@@ -149,6 +155,9 @@ class NetcdfReader {
     if (root_.has_variable("layer")) {
       if (root_.shape("layer") != Shape{shape_[0]}) fail("variable layer does not fit subspaces");
       numbers = root_.integers("layer");
+      if (std::set(numbers.begin(), numbers.end()).size() < numbers.size()) {
+        fail("variable layer has a number twice");
+      }
     } else {
       for (std::size_t i = 0; i < shape_[0]; ++i) numbers.push_back(static_cast<std::int64_t>(i));
     }
@@ -170,10 +179,9 @@ class NetcdfReader {
 
   void read_ranks() {
     if (!root_.has_variable("rank")) return;
-    if (root_.shape("rank") != Shape{shape_[0], shape_[1]}) {
-      fail("variable rank does not fit subspaces");
-    }
-    ranks_ = root_.integers("rank");
+    const NetcdfArray rank(root_, "rank", {axes_[0], axes_[1]});
+    if (rank.shape() != Shape{shape_[0], shape_[1]}) fail("variable rank does not fit subspaces");
+    ranks_ = rank.integers();
   }
 
   /// Heads of a layer that have a subspace.
@@ -188,10 +196,11 @@ class NetcdfReader {
   }
 
   Matrices matrices(const std::string& name, std::size_t at) const {
-    if (checked_shape(name, 4) != shape_)
+    if (checked_shape(name, axes_) != shape_)
       fail("variable " + name + " has another shape than subspaces");
     const std::vector<double> numbers =
-        root_.doubles(name, {{at, 0, 0, 0}, {1, shape_[1], shape_[2], shape_[3]}});
+        NetcdfArray(root_, name, axes_)
+            .doubles({{at, 0, 0, 0}, {1, shape_[1], shape_[2], shape_[3]}});
     const std::size_t size = shape_[2] * shape_[3];
     Matrices found;
     for (const std::size_t head : present(at)) {
@@ -222,6 +231,7 @@ class NetcdfReader {
   }
 
   const std::string path_;
+  const std::vector<std::string> axes_ = {"layer", "head", "d", "k"};
   std::uint64_t bytes_;
   NetcdfInput input_;
   NetcdfGroup root_;

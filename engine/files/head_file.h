@@ -61,10 +61,11 @@ struct HeadFile {
 };
 
 /// Reads a file of heads, or of these one layer: NPY of shape H x d x k, which is layer 0, or
-/// NetCDF with `subspaces` [layer, head, d, k] and, where heads share keys, the attribute
-/// `kv_heads`. Heads whose `rank` [layer, head], where there is such a variable, is below k are
-/// left out. Throws InvalidInput, one line that begins with the path, where something is missing,
-/// does not fit or is not finite, before it allocates more than the file can hold.
+/// NetCDF with `subspaces` [layer, head, d, k], dimensions of these names in any order, and, where
+/// heads share keys, the attribute `kv_heads`. Heads whose `rank` [layer, head], where there is
+/// such a variable, is below k are left out. Throws InvalidInput, one line that begins with the
+/// path, where something is missing, does not fit or is not finite, before it allocates more than
+/// the file can hold.
 HeadFile read_head_file(const std::string& path, std::optional<int> layer = {});
 
 /// One layer as read_head_file() finds it; its subspaces alone, or all its matrices. Throws

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/files/head_file.h"
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <string>
 
 #include <Eigen/Dense>
@@ -32,8 +35,13 @@ class HeadFiles : public FolderTest {
                              std::optional<int> layer = {}) const {
     NetcdfImage image;
     const NetcdfGroup root = image.root();
-    for (const auto& [name, length] :
-         {std::pair("layer", 2), {"head", 2}, {"d", 3}, {"k", 1}, {"other", 5}}) {
+    for (const auto& [name, length] : {std::pair("layer", 2),
+                                       {"head", 2},
+                                       {"d", 3},
+                                       {"k", 1},
+                                       {"other", 5},
+                                       {"x", 1},
+                                       {"y", 3}}) {
       root.define_dimension(name, static_cast<std::size_t>(length));
     }
     fill(root);
@@ -119,6 +127,82 @@ TEST_F(HeadFiles, AFileOfAnotherProgramNeedsSubspacesAlone) {
   EXPECT_TRUE(file.layers[1].w_q.empty());
 }
 
+/// Three layers of two heads, d = 4, k = 1: number 100 l + 10 h + i.
+HeadFile in_order(const std::string& path, const std::vector<std::string>& names) {
+  const std::map<std::string, std::size_t> lengths = {
+      {"layer", 3}, {"head", 2}, {"d", 4}, {"k", 1}};
+  NetcdfImage image;
+  std::vector<double> numbers;
+  std::map<std::string, std::size_t> at;
+  for (const std::string& name : names) image.root().define_dimension(name, lengths.at(name));
+  const std::function<void(std::size_t)> add = [&](std::size_t axis) {
+    if (axis == names.size()) {
+      return numbers.push_back(static_cast<double>(100 * at["layer"] + 10 * at["head"] + at["d"]));
+    }
+    for (at[names[axis]] = 0; at[names[axis]] < lengths.at(names[axis]); ++at[names[axis]]) {
+      add(axis + 1);
+    }
+  };
+  add(0);
+  image.root().write("subspaces", names, {}, numbers);
+  image.root().write("rank",
+                     {names[0] == "head" ? "head" : "layer", names[0] == "head" ? "layer" : "head"},
+                     {}, std::vector<std::int64_t>(6, 1));
+  image.save(path);
+  return read_head_file(path);
+}
+
+TEST_F(HeadFiles, DimensionsGoByTheirNames) {
+  std::vector<std::string> names = {"d", "head", "k", "layer"};
+  do {
+    const HeadFile file = in_order(at("h.nc"), names);
+    ASSERT_EQ(file.layers.size(), 3u);
+    for (int l = 0; l < 3; ++l) {
+      for (int h = 0; h < 2; ++h) {
+        const Eigen::VectorXd wanted =
+            Eigen::VectorXd::LinSpaced(4, 0, 3).array() + 100 * l + 10 * h;
+        EXPECT_EQ(
+            file.layers[static_cast<std::size_t>(l)].subspaces.at(static_cast<std::size_t>(h)),
+            wanted);
+      }
+    }
+  } while (std::ranges::next_permutation(names).found);
+  const auto refused = [&](const std::vector<std::string>& dimensions) {
+    return netcdf_refusal([&](const NetcdfGroup& root) {
+      root.write("subspaces", dimensions, {}, std::vector<double>(12, 0.5));
+    });
+  };
+  EXPECT_EQ(
+      refused({"head", "layer", "y", "k"}),
+      "a.nc: variable subspaces has dimensions head, layer, y, k, needs layer, head, d, k, in "
+      "any order");
+  EXPECT_EQ(
+      refused({"y", "head", "layer", "x"}),
+      "a.nc: variable subspaces has dimensions y, head, layer, x, needs layer, head, d, k, in "
+      "any order");
+  EXPECT_EQ(refused({"layer", "head", "y", "x"}), "accepted");
+}
+
+TEST_F(HeadFiles, CoordinatesAreWholeAndUnique) {
+  const auto refused = [&](const std::string& name, const std::vector<double>& numbers) {
+    return netcdf_refusal([&](const NetcdfGroup& root) {
+      root.write("subspaces", axes, {}, std::vector<double>(12, 0.5));
+      root.write(name, {name}, {}, numbers);
+    });
+  };
+  EXPECT_EQ(refused("layer", {7, 3}), "accepted");
+  EXPECT_EQ(refused("layer", {0.5, 1}),
+            "a.nc: layer: has a number that is not whole, or is missing");
+  EXPECT_EQ(refused("layer", {0, std::nan("")}),
+            "a.nc: layer: has a number that is not whole, or is missing");
+  EXPECT_EQ(refused("layer", {3, 3}), "a.nc: variable layer has a number twice");
+  EXPECT_EQ(refused("head", {0, 1}), "accepted");
+  EXPECT_EQ(refused("head", {1, 0}),
+            "a.nc: variable head has 1 at place 0, needs 0, 1, .. in this order - sort by it, or "
+            "leave it out");
+  EXPECT_EQ(refused("d", {0, 1, 1}), "a.nc: variable d has a number twice");
+}
+
 TEST_F(HeadFiles, RefusesDamagedNetcdf) {
   const std::vector<double> twelve(12, 0.5);
   const auto with = [&](const std::function<void(const NetcdfGroup&)>& more) {
@@ -136,7 +220,7 @@ TEST_F(HeadFiles, RefusesDamagedNetcdf) {
       }).starts_with("a.nc: variable subspaces is 2 x 3 x 1, which is not a shape of 4 axes"));
   EXPECT_EQ(
       netcdf_refusal([&](const NetcdfGroup& root) {
-        root.write("subspaces", {"layer", "head", "k", "d"}, {}, twelve);
+        root.write("subspaces", {"layer", "head", "x", "y"}, {}, twelve);
       }),
       "a.nc: has subspaces of shape 2 x 1 x 3 (allowed: H x d x k with H from 1 to 1024, d at "
       "most 65536, k from 1 to d) - are the last two axes swapped?");
@@ -160,7 +244,7 @@ TEST_F(HeadFiles, RefusesDamagedNetcdf) {
             "a.nc: has one of w_q and w_k only");
   EXPECT_EQ(with([&](const NetcdfGroup& root) {
               root.write("w_q", {"head", "layer", "d", "k"}, {}, twelve);
-              root.write("w_k", {"layer", "head", "k", "d"}, {}, twelve);
+              root.write("w_k", {"layer", "head", "x", "y"}, {}, twelve);
             }),
             "a.nc: variable w_k has another shape than subspaces");
   for (const double t : {0.0, -1.0, 0.0 / 0.0}) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <memory>
@@ -48,6 +49,14 @@ std::size_t slab_size(int group, int variable, const NetcdfGroup::Slab& where,
 
 void require_size(std::size_t size, std::size_t given, const std::string& name) {
   if (size != given) throw NetcdfError(name + ": size does not fit its dimensions");
+}
+
+/// A number that other programs may have stored as a fraction.
+std::int64_t whole(double number, const std::string& name) {
+  if (number == std::floor(number) && std::abs(number) < 0x1p53) {
+    return static_cast<std::int64_t>(number);
+  }
+  throw NetcdfError(name + ": has a number that is not whole, or is missing");
 }
 
 constexpr const char* in_memory = "a file in memory";
@@ -337,6 +346,11 @@ std::int64_t NetcdfGroup::integer_attribute(const std::string& name) const {
   check_netcdf(nc_inq_att(id_, NC_GLOBAL, name.c_str(), &type, &length), name);
   if (type == NC_STRING || type == NC_CHAR || length != 1)
     throw NetcdfError(name + ": is not a number");
+  if (type == NC_FLOAT || type == NC_DOUBLE) {
+    double number = 0;
+    check_netcdf(nc_get_att_double(id_, NC_GLOBAL, name.c_str(), &number), name);
+    return whole(number, name);
+  }
   long long value = 0;
   check_netcdf(nc_get_att_longlong(id_, NC_GLOBAL, name.c_str(), &value), name);
   return value;
@@ -359,6 +373,13 @@ std::vector<double> NetcdfGroup::doubles(const std::string& name, const Slab& wh
 
 std::vector<std::int64_t> NetcdfGroup::integers(const std::string& name) const {
   const int id = number_variable(name);
+  nc_type type = NC_NAT;
+  check_netcdf(nc_inq_vartype(id_, id, &type), name);
+  if (type == NC_FLOAT || type == NC_DOUBLE) {
+    std::vector<std::int64_t> values;
+    for (const double number : doubles(name)) values.push_back(whole(number, name));
+    return values;
+  }
   std::vector<long long> values(size(id));
   if (!values.empty()) check_netcdf(nc_get_var_longlong(id_, id, values.data()), name);
   return {values.begin(), values.end()};

@@ -14,6 +14,7 @@
 #include <netcdf_mem.h>
 
 #include "engine/files/available_memory.h"
+#include "engine/files/netcdf_packing.h"
 #include "engine/files/sha256.h"
 
 namespace headlab {
@@ -231,6 +232,7 @@ class Copier {
       require_sum(
           one.key,
           sum_of_variable(one.key, one.from_group, one.from, attributes, [&](const Part& part) {
+            if (one.packing) return put_unpacked(one, part);
             check_netcdf(
                 nc_put_vara(one.to_group, one.to, part.start.data(), part.count.data(), part.data),
                 one.key);
@@ -248,7 +250,38 @@ class Copier {
     std::string key;
     int from_group, from, to_group, to;
     Names attributes;
+    std::optional<NetcdfPacking> packing;  ///< where values are copied as what they mean
   };
+
+  static std::vector<double> numbers_of(const std::string& key, int group, int variable,
+                                        const Part& part) {
+    std::vector<double> numbers(checked_netcdf_size(part.count, key));
+    check_netcdf(
+        nc_get_vara_double(group, variable, part.start.data(), part.count.data(), numbers.data()),
+        key);
+    return numbers;
+  }
+
+  static void put_unpacked(const Variable& one, const Part& part) {
+    std::vector<double> numbers = numbers_of(one.key, one.from_group, one.from, part);
+    one.packing->unpack(numbers);
+    check_netcdf(nc_put_vara_double(one.to_group, one.to, part.start.data(), part.count.data(),
+                                    numbers.data()),
+                 one.key);
+  }
+
+  /// The packing of a variable of another program, where its values are not what they mean.
+  static std::optional<NetcdfPacking> packing_of(const std::string& key, int group, int variable) {
+    NetcdfPacking packing(group, variable, key);
+    bool needed = packing.is_packed();
+    if (!needed) {
+      sum_of_variable(key, group, variable, {}, [&](const Part& part) {
+        needed = needed || std::ranges::any_of(numbers_of(key, group, variable, part),
+                                               [&](double x) { return packing.is_missing(x); });
+      });
+    }
+    return needed ? std::optional(packing) : std::nullopt;
+  }
 
   void read_list() {
     nc_type type = NC_NAT;
@@ -304,7 +337,8 @@ class Copier {
   }
 
   /// Copies attributes that are listed, or all that are no type of the file's own; returns them.
-  Names copy_attributes(const std::string& key, int from_group, int from, int to_group, int to) {
+  Names copy_attributes(const std::string& key, int from_group, int from, int to_group, int to,
+                        bool unpacked = false) {
     Names copied;
     const Names there = attribute_names(from_group, from, key);
     if (listed_) {
@@ -324,7 +358,8 @@ class Copier {
       for (const std::string& name : there) {
         nc_type type = NC_NAT;
         check_netcdf(nc_inq_atttype(from_group, from, name.c_str(), &type), name);
-        if (is_plain(type)) copied.push_back(name);
+        if (!is_plain(type) || (unpacked && NetcdfPacking::is_attribute(name))) continue;
+        copied.push_back(name);
       }
     }
     for (const std::string& name : copied) {
@@ -384,9 +419,15 @@ class Copier {
                   .from = variable,
                   .to_group = to,
                   .to = -1,
-                  .attributes = {}};
+                  .attributes = {},
+                  .packing = {}};
+    if (!listed_ && type != NC_CHAR && type != NC_STRING) {
+      made.packing = packing_of(key, from, variable);
+      if (made.packing && type != NC_FLOAT) type = NC_DOUBLE;
+      if (made.packing && made.packing->is_packed()) type = NC_DOUBLE;
+    }
     check_netcdf(nc_def_var(to, name.c_str(), type, rank, dimensions.data(), &made.to), key);
-    made.attributes = copy_attributes(key, from, variable, to, made.to);
+    made.attributes = copy_attributes(key, from, variable, to, made.to, made.packing.has_value());
     variables_.push_back(std::move(made));
   }
 

@@ -29,7 +29,8 @@ struct NetcdfCopy {
 
 /// Reads all of a file; throws NetcdfDamage where it differs from its list of sums, naming what
 /// differs, and NetcdfError where the library cannot read it. Damage that the library does not
-/// find may end the process. Types of the file's own are not copied.
+/// find may end the process. Types of the file's own are not copied. What has no list is copied as
+/// what it means: packed numbers unpacked, missing ones NaN (engine/files/netcdf_packing.h).
 NetcdfCopy checked_netcdf_copy(std::string& bytes);
 
 /// What stands behind the last byte of a file that the program wrote, which libraries of HDF5 do

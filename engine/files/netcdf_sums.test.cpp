@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/files/netcdf_sums.h"
 
+#include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -179,6 +181,100 @@ TEST_F(NetcdfSums, AFileWithoutSumsIsRead) {
   edit([](int root) { return nc_del_att(root, NC_GLOBAL, "headlab_version"); });
   content = bytes();
   EXPECT_FALSE(checked_netcdf_copy(content).lacks_sums);  // of a user, and never had any
+}
+
+/// A file with one variable of three numbers as another program packs them.
+class PackedFiles : public NetcdfSums {
+ protected:
+  template <class T>
+  std::vector<double> read(nc_type type, const std::vector<T>& numbers,
+                           const std::function<int(int, int)>& attributes) const {
+    int file = -1, dimension = -1, variable = -1;
+    EXPECT_EQ(nc_create(path_.c_str(), NC_NETCDF4 | NC_CLOBBER, &file), NC_NOERR);
+    EXPECT_EQ(nc_def_dim(file, "row", 3, &dimension), NC_NOERR);
+    EXPECT_EQ(nc_def_var(file, "x", type, 1, &dimension, &variable), NC_NOERR);
+    EXPECT_EQ(attributes(file, variable), NC_NOERR);
+    if (!numbers.empty()) {
+      EXPECT_EQ(nc_put_var(file, variable, numbers.data()), NC_NOERR);
+    }
+    EXPECT_EQ(nc_close(file), NC_NOERR);
+    const NetcdfInput input(path_);
+    whole_ = input.root().holds_integers("x");
+    single_ = input.root().holds_singles("x");
+    if (whole_) {
+      EXPECT_EQ(input.root().integers("x").size(), 3u);
+    }
+    return input.root().doubles("x");
+  }
+  static int number(int file, int variable, const char* name, double value) {
+    return nc_put_att_double(file, variable, name, NC_DOUBLE, 1, &value);
+  }
+  mutable bool whole_ = false, single_ = false;
+};
+
+TEST_F(PackedFiles, AreReadAsWhatTheyMean) {
+  const auto expect = [](const std::vector<double>& found, const std::vector<double>& wanted) {
+    ASSERT_EQ(found.size(), wanted.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_TRUE(found[i] == wanted[i] || (std::isnan(found[i]) && std::isnan(wanted[i]))) << i;
+    }
+  };
+  const double nan = std::nan("");
+  const auto plain = [](int, int) { return NC_NOERR; };
+  const std::vector<std::int16_t> shorts = {-3, 7, -32768};
+  const short fill = -32768;
+  expect(read(NC_SHORT, shorts, plain), {-3, 7, -32768});
+  EXPECT_TRUE(whole_);
+  expect(read(NC_SHORT, shorts,
+              [&](int file, int variable) {
+                number(file, variable, "scale_factor", 0.25);
+                number(file, variable, "add_offset", 1);
+                return nc_put_att_short(file, variable, "_FillValue", NC_SHORT, 1, &fill);
+              }),
+         {0.25, 2.75, nan});
+  EXPECT_FALSE(whole_ || single_);
+  expect(read(NC_SHORT, shorts,
+              [&](int file, int variable) {
+                return nc_put_att_text(file, variable, "_Unsigned", 4, "true");
+              }),
+         {65533, 7, 32768});
+  const std::vector<std::int32_t> whole = {1, 2, 3};
+  const auto missing = [](double value) {
+    return
+        [value](int file, int variable) { return number(file, variable, "missing_value", value); };
+  };
+  expect(read(NC_INT, whole, missing(2)), {1, nan, 3});
+  EXPECT_FALSE(whole_);
+  expect(read(NC_INT, whole, missing(4)), {1, 2, 3});
+  EXPECT_TRUE(whole_);
+  expect(read(NC_INT, whole,
+              [](int file, int variable) { return number(file, variable, "valid_max", 2); }),
+         {1, 2, nan});
+  expect(read(NC_FLOAT, std::vector<float>{1, 2, 3}, missing(3)), {1, 2, nan});
+  EXPECT_TRUE(single_);
+  // Never written.
+  expect(read(NC_DOUBLE, std::vector<double>(), plain), {nan, nan, nan});
+  expect(read(NC_INT, std::vector<int>(), plain), {nan, nan, nan});
+}
+
+TEST_F(PackedFiles, AreRefusedWhereTheirAttributesSayNothing) {
+  const auto refused = [&](const std::function<int(int, int)>& attributes) -> std::string {
+    try {
+      read(NC_INT, std::vector<int>{1, 2, 3}, attributes);
+    } catch (const NetcdfError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const double two[] = {1, 2};
+  EXPECT_EQ(refused([](int file, int variable) {
+              return nc_put_att_text(file, variable, "scale_factor", 3, "0.5");
+            }),
+            "is damaged: variable /x has attribute scale_factor that is no number");
+  EXPECT_EQ(refused([&](int file, int variable) {
+              return nc_put_att_double(file, variable, "add_offset", NC_DOUBLE, 2, two);
+            }),
+            "is damaged: variable /x has attribute add_offset that is not one number");
 }
 
 TEST(JsonSums, EveryBitOfAPartCounts) {

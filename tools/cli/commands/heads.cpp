@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/activations/activations.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
 
@@ -155,8 +156,8 @@ ExitCode heads_on_text(const HeadsArguments& arguments) {
   require_documents(arguments, {arguments.file});
   HeadSetting setting = arguments.setting;
   setting.seed = arguments.seed.value_or(setting.seed);
-  const MeasuredHeads heads = measure_heads(open_array_file(arguments.file), arguments.layer,
-                                            setting, threads, stop_requested);
+  const MeasuredHeads heads = measure_heads(open_activation_files({arguments.file}),
+                                            arguments.layer, setting, threads, stop_requested);
   end_on_signals();
   std::string json;
   if (arguments.json) json = measured_heads_json(heads, provenance());

@@ -46,7 +46,7 @@ ExitCode import_activations(const ImportActivationsArguments& arguments) {
     throw InvalidInput("import-activations: --out is missing - name a file that ends in .nc");
   }
   require_netcdf_out(*arguments.out, arguments.files, arguments.overwrite);
-  const std::shared_ptr<ArrayFile> file = open_array_files(arguments.files);
+  const std::shared_ptr<ArrayFile> file = open_activation_files(arguments.files);
   std::string text;
   for (const int number : layers_of(*file)) {
     text += layer_text(LayerActivations(file, number), threads);

@@ -107,7 +107,7 @@ std::shared_ptr<Activations> activations_of(const nb::typed<nb::dict, nb::str, n
 std::shared_ptr<Activations> open_activations(const std::vector<std::string>& paths) {
   const nb::gil_scoped_release released;
   const auto lock = use_netcdf();
-  return std::make_shared<Activations>(Activations{open_array_files(paths)});
+  return std::make_shared<Activations>(Activations{open_activation_files(paths)});
 }
 
 void save_activations(const Activations& activations, const std::string& path, bool overwrite) {
