@@ -37,6 +37,44 @@ def _named(key: str, array: NDArray[Any]) -> str:
     return f"{key}-{digest.hexdigest()[:12]}.npy"
 
 
+def _with_column(tree: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A scenario whose regression is no function: its values at the rows become a column of them."""
+    import numpy as np
+
+    data = tree.get("data")
+    regression = data.get("regression") if isinstance(data, Mapping) else None
+    if not isinstance(data, Mapping) or not callable(regression):
+        return tree
+    design = data.get("design")
+    if isinstance(design, Mapping) and set(design) == {"law", "path"}:
+        design = design["path"]  # what an array stands for
+    if isinstance(design, list | tuple):
+        design = array_of_lists(design, "data.design")
+    if not is_array(design):
+        raise ScenarioError("data.regression: is a function, which needs data.design to be an array of rows")
+    rows = as_rows(design, "data.design")
+    if rows.ndim != 2 or not rows.size:
+        raise ScenarioError(f"data.design: has shape {list(rows.shape)}, needs rows [N, d]")
+    values = as_rows(regression(rows.copy()), "data.regression")
+    if values.shape != (len(rows),):
+        raise ScenarioError(
+            f"data.regression: gives numbers of shape {list(values.shape)}, needs one a row, "
+            f"[{len(rows)}]"
+        )
+    if not np.isfinite(values).all():
+        row = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ScenarioError(f"data.regression: is {values[row]} at row {row} of data.design")
+    table = np.column_stack([rows.astype(np.float64), values])
+    return {
+        **tree,
+        "data": {
+            **data,
+            "design": {"law": "file", "path": table},
+            "regression": {"law": "file", "column": rows.shape[1]},
+        },
+    }
+
+
 class _Plain:
     """Takes the arrays out of a tree: large ones become files in memory, others stay arrays."""
 
@@ -71,7 +109,7 @@ class _Plain:
 
     def document(self, tree: Mapping[str, Any]) -> dict[str, Any]:
         """A scenario without its arrays. An empty sweep, which varies nothing, is left out."""
-        plain: dict[str, Any] = self.walk(tree, "")
+        plain: dict[str, Any] = self.walk(_with_column(tree), "")
         if isinstance(plain.get("sweep"), dict) and not plain["sweep"]:
             del plain["sweep"]
         return plain
@@ -93,6 +131,11 @@ class _Plain:
                 return [self.walk(one, key, depth + 1) for one in value]
             array = host_array(value, key)
             return array.item() if array.ndim == 0 else array
+        if callable(value):
+            raise ScenarioError(
+                f"{key}: is a function, which data.regression of a scenario alone may be - it is "
+                "evaluated once, at the rows of data.design"
+            )
         if isinstance(value, Mapping):
             table: dict[str, Any] = {}
             law = value.get("law")
@@ -157,6 +200,8 @@ class Scenario:
 
         s["heads.kernel.bandwidth"] = 0.5
         s["heads.subspaces"] = array        # [H, d, k], orthonormal columns
+        s["data.design"] = rows             # [N, d]
+        s["data.regression"] = function     # of rows [N, d], at these rows
         print(s)                            # TOML
 
     What a scenario may contain: docs/scenario.md, ``headlab list laws``.

@@ -244,6 +244,52 @@ def test_heads_of_an_array_are_orthonormalised_where_that_is_set(
         s["heads.dim.orthonormalise"] = True
 
 
+def truth(rows: np.ndarray) -> np.ndarray:
+    return np.sin(rows[:, 0]) + rows[:, 1] * (rows[:, 2] > 0)
+
+
+def with_rows(small: dict[str, Any], regression: Any) -> dict[str, Any]:
+    rows = np.random.default_rng(3).normal(size=(50, 6))
+    made = changed(small, "data.design", rows)
+    made["queries"] = {"law": "design", "count": 8}
+    return changed(made, "data.regression", regression)
+
+
+def test_a_regression_may_be_a_function_of_rows(small: dict[str, Any], tmp_path: Path) -> None:
+    made = with_rows(small, truth)
+    r = hl.run(made)
+    rows = made["data"]["design"]
+    column = with_rows(small, {"law": "file", "column": 6})
+    column["data"]["design"] = np.column_stack([rows, truth(rows)])
+    assert np.array_equal(r["mse"], hl.run(column)["mse"])
+    # The truth at each query is that of the function, whatever the rows that it is at.
+    assert np.allclose(r["truth"][0], truth(r["x"][0]), rtol=1e-6, atol=1e-6)
+    assert not np.allclose(r["truth"][0], r["x"][0][:, 0])
+    # Saved, it is the column; and a function is not called again for it.
+    r.save(tmp_path / "out")
+    assert np.array_equal(hl.run(tmp_path / "out" / "scenario.toml")["mse"], r["mse"])
+
+
+@pytest.mark.parametrize(
+    ("regression", "says"),
+    [
+        (lambda rows: rows, "data.regression: gives numbers of shape [50, 6], needs one a row, [50]"),
+        (lambda rows: np.where(np.arange(50) == 7, np.inf, 0.0), "data.regression: is inf at row 7 of data.design"),
+    ],
+)
+def test_functions_that_are_no_regression(small: dict[str, Any], regression: Any, says: str) -> None:
+    with pytest.raises(hl.ScenarioError) as refused:
+        hl.run(with_rows(small, regression))
+    assert str(refused.value) == says
+
+
+def test_functions_need_rows(small: dict[str, Any]) -> None:
+    with pytest.raises(hl.ScenarioError, match="needs data.design to be an array of rows"):
+        hl.run(changed(small, "data.regression", truth))
+    with pytest.raises(hl.ScenarioError, match="data.noise: is a function"):
+        hl.run(changed(small, "data.noise", truth))
+
+
 def test_lists_are_arrays(small: dict[str, Any], subspaces: np.ndarray) -> None:
     expected = hl.run(changed(small, "heads.subspaces", subspaces))["mse"]
     for lists in (subspaces.tolist(), list(subspaces), tuple(subspaces.tolist())):
