@@ -373,11 +373,11 @@ TEST_F(HeadFiles, AreRefusedAtTheirKeyInTheScenario) {
             at(R"(.path="nowhere.npy")", ".path") +
                 "nowhere.npy: cannot be opened: No such file or directory");
   EXPECT_EQ(with(".orthonormalise=false"),
-            "s.toml:11:36: heads.subspaces.path: file: matrix of head 1 has columns that are off "
+            "s.toml:11:36: heads.subspaces.path: file: matrix of head 0 has columns that are off "
             "orthonormal by 40 (allowed: 1e-10) - set orthonormalise = true");
   EXPECT_EQ(with(R"(={law="file", path="rank.npy", orthonormalise=true})"),
             at(R"(={law="file", path="rank.npy", orthonormalise=true})", ".path") +
-                "file: matrix of head 2 has rank below k: column 2 depends on those before it");
+                "file: matrix of head 1 has rank below k: column 2 depends on those before it");
   EXPECT_EQ(refusal_here([&] {
               parse_scenario(scenario_text, "s.toml", {"heads.count=3"}, folder_.string());
             }),

@@ -271,20 +271,20 @@ TEST(Subspaces, ExplicitRefusesWhatDoesNotFit) {
   ExplicitSubspaces law;
   law.matrices = {{{1, 0}, {0, 1}, {0, 0.001}}};
   EXPECT_EQ(refusal(law, sizes),
-            "matrices: matrix of head 1 has columns that are off orthonormal by 1e-06 (allowed: "
+            "matrices: matrix of head 0 has columns that are off orthonormal by 1e-06 (allowed: "
             "1e-10) - set orthonormalise = true");
   law.orthonormalise = true;
   EXPECT_EQ(refusal(law, sizes), "");
   law.matrices = {{{1, 2}, {1, 2}, {1, 2}}};
   EXPECT_EQ(refusal(law, sizes),
-            "matrices: matrix of head 1 has rank below k: column 2 depends on those before it");
+            "matrices: matrix of head 0 has rank below k: column 2 depends on those before it");
   law.matrices = {{{1, 0}, {1, 0}, {1, 0}}};
   EXPECT_NE(refusal(law, sizes), "");
   law.matrices = {{{1, 0}, {0, 1}}};
-  EXPECT_EQ(refusal(law, sizes), "matrices: matrix of head 1 has 2 rows, needs d x k = 3 x 2");
+  EXPECT_EQ(refusal(law, sizes), "matrices: matrix of head 0 has 2 rows, needs d x k = 3 x 2");
   law.matrices = {{{1, 0}, {0, 1}, {0}}};
   EXPECT_EQ(refusal(law, sizes),
-            "matrices: matrix of head 1 has 1 elements in row 3, needs d x k = 3 x 2");
+            "matrices: matrix of head 0 has 1 elements in row 3, needs d x k = 3 x 2");
   law.matrices = {};
   EXPECT_EQ(refusal(law, sizes), "matrices: has 0 matrices, needs one for each of the 1 heads");
 }

@@ -26,13 +26,13 @@ std::vector<Comparison> against_theory(const JackknifedEstimates& observed, cons
   for (std::size_t q = 0; q < observed.queries.size(); ++q) {
     const auto& seen = observed.queries[q];
     const auto& closed = theory.figures.queries.at(q);
-    const std::string at = " at query " + std::to_string(q + 1);
+    const std::string at = " at query " + std::to_string(q);
     const std::size_t heads = seen.head_bias.size();
     for (std::size_t h = 0; h < heads; ++h) {
       const Remainder& bias = closed.head_bias.at(h);
       const double variance = closed.head_covariance.at(h * heads + h).value;
       const double scale = std::sqrt(bias.value * bias.value + variance);
-      all.push_back(equal_to("bias of head " + std::to_string(h + 1) + at, seen.head_bias[h],
+      all.push_back(equal_to("bias of head " + std::to_string(h) + at, seen.head_bias[h],
                              bias.value, scale, margin, counts, error_of(bias) / scale));
     }
     for (std::size_t h = 0; h < heads; ++h) {
@@ -40,9 +40,9 @@ std::vector<Comparison> against_theory(const JackknifedEstimates& observed, cons
         const Remainder& covariance = closed.head_covariance.at(h * heads + l);
         const double scale = std::sqrt(closed.head_covariance[h * heads + h].value *
                                        closed.head_covariance[l * heads + l].value);
-        const std::string what = h == l ? "variance of head " + std::to_string(h + 1)
-                                        : "covariance of heads " + std::to_string(h + 1) + " and " +
-                                              std::to_string(l + 1);
+        const std::string what =
+            h == l ? "variance of head " + std::to_string(h)
+                   : "covariance of heads " + std::to_string(h) + " and " + std::to_string(l);
         all.push_back(equal_to(what + at, seen.head_covariance.at(h * heads + l), covariance.value,
                                scale, margin, counts, error_of(covariance) / scale));
       }

@@ -27,8 +27,8 @@ std::vector<Finding> same_estimates(Experiment& experiment) {
     for (std::size_t h = 0; h < softmax.queries[q].head_bias.size(); ++h) {
       const Jackknifed difference =
           softmax.queries[q].head_bias[h] - gaussian.queries[q].head_bias[h];
-      finding.comparisons.push_back(equal_to("E f of head " + std::to_string(h + 1) + " at query " +
-                                                 std::to_string(q + 1) + ", softmax less Gaussian",
+      finding.comparisons.push_back(equal_to("E f of head " + std::to_string(h) + " at query " +
+                                                 std::to_string(q) + ", softmax less Gaussian",
                                              difference, 0, 1, experiment.margin(),
                                              experiment.node_counts()));
     }

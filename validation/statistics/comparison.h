@@ -25,7 +25,7 @@ enum class Statement {
 /// A statement with the estimate it is judged by. Effects are relative or absolute as the claim
 /// says; the margin is in the same unit.
 struct Comparison {
-  std::string what;  ///< "V of head 2 at query 1, relative to theory"
+  std::string what;  ///< "V of head 1 at query 0, relative to theory"
   Statement statement = Statement::equal;
   Estimate effect;    ///< estimate with its MCSE; an MCSE of 0 means exact
   double df = 0;      ///< degrees of freedom of the MCSE

@@ -272,7 +272,7 @@ class AtQuery {
                                   moments.square,
                                   moments.coarsened};
     };
-    return refine<FiniteNHead>(attempt, at_once_, "head " + std::to_string(h + 1));
+    return refine<FiniteNHead>(attempt, at_once_, "head " + std::to_string(h));
   }
 
   FiniteNPair pair(std::size_t h, std::size_t l, const FiniteNHead& first,
@@ -291,7 +291,7 @@ class AtQuery {
           {covariance, 0, moments.normalisation_error}, covariance, scale, moments.coarsened};
     };
     return refine<FiniteNPair>(attempt, at_once_,
-                               "heads " + std::to_string(h + 1) + " and " + std::to_string(l + 1));
+                               "heads " + std::to_string(h) + " and " + std::to_string(l));
   }
 
  private:

@@ -274,7 +274,7 @@ TEST(FiniteN, RefusesKernelsTooNarrowForTheirGrids) {
     });
   };
   const std::string expected =
-      "exact finite-n theory of head 1: an integral needs more than 495000 points, the kernel is "
+      "exact finite-n theory of head 0: an integral needs more than 495000 points, the kernel is "
       "narrow for so few keys - take a larger bandwidth or n, use headlab theory --source "
       "first_order, or simulate with headlab run";
   for (const char* design :

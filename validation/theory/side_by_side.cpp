@@ -91,10 +91,10 @@ SideBySide side_by_side(const ConditionEstimates& simulated, const ErrorTerms<Re
   for (std::size_t q = 0; q < simulated.queries.size(); ++q) {
     const QueryEstimates& left = simulated.queries[q];
     const QueryErrorTerms<Remainder>& right = computed.queries[q];
-    const std::string at = " at query " + std::to_string(q + 1);
+    const std::string at = " at query " + std::to_string(q);
     const std::size_t heads = left.head_bias.size();
     for (std::size_t h = 0; h < heads; ++h) {
-      const std::string head = " of head " + std::to_string(h + 1) + at;
+      const std::string head = " of head " + std::to_string(h) + at;
       const double u = head_rounding(right, h, truth[q], eps);
       keep_larger(bias, compared("bias" + head, left.head_bias[h], right.head_bias[h], u));
       if (left.head_covariance.empty()) continue;  // aggregate moments
@@ -105,8 +105,8 @@ SideBySide side_by_side(const ConditionEstimates& simulated, const ErrorTerms<Re
         if (l == h) {
           keep_larger(variance, compared("variance" + head, one, other, rounding));
         } else {
-          keep_larger(covariance, compared("covariance of heads " + std::to_string(l + 1) +
-                                               " and " + std::to_string(h + 1) + at,
+          keep_larger(covariance, compared("covariance of heads " + std::to_string(l) + " and " +
+                                               std::to_string(h) + at,
                                            one, other, rounding));
         }
       }

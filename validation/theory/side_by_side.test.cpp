@@ -36,11 +36,11 @@ TEST(SideBySide, CountsInStandardErrors) {
   EXPECT_TRUE(std::isnan(c.figures[1].z));  // of bias squared
   EXPECT_EQ(c.figures[2].z, 0);
   ASSERT_EQ(c.largest.size(), 3u);
-  EXPECT_EQ(c.largest[0].name, "bias of head 1 at query 2");
+  EXPECT_EQ(c.largest[0].name, "bias of head 0 at query 1");
   EXPECT_NEAR(c.largest[0].z, -4, 1e-9);
-  EXPECT_EQ(c.largest[1].name, "variance of head 2 at query 2");
+  EXPECT_EQ(c.largest[1].name, "variance of head 1 at query 1");
   EXPECT_NEAR(c.largest[1].z, -1, 1e-9);
-  EXPECT_EQ(c.largest[2].name, "covariance of heads 1 and 2 at query 2");
+  EXPECT_EQ(c.largest[2].name, "covariance of heads 0 and 1 at query 1");
   EXPECT_NEAR(c.largest[2].z, 5, 1e-9);
 }
 
@@ -57,7 +57,7 @@ TEST(SideBySide, HasNoZWithoutAStandardError) {
   const SideBySide c = side_by_side(simulated, computed, {1, 1});
   EXPECT_TRUE(std::isnan(c.figures[0].z));
   EXPECT_TRUE(std::isnan(c.figures[2].z));
-  EXPECT_EQ(c.largest[0].name, "bias of head 2 at query 2");
+  EXPECT_EQ(c.largest[0].name, "bias of head 1 at query 1");
   // A figure that is not a number never counts as agreement.
   computed.mse.value = std::nan("");
   EXPECT_TRUE(std::isnan(side_by_side(ones(), computed, {1, 1}).figures[0].z));
@@ -68,7 +68,7 @@ TEST(SideBySide, DoesWithoutMatrices) {
   for (auto& query : simulated.queries) query.head_covariance.clear();
   const SideBySide c = side_by_side(simulated, computed_ones(), {1, 1});
   ASSERT_EQ(c.largest.size(), 1u);
-  EXPECT_EQ(c.largest[0].name, "bias of head 1 at query 1");
+  EXPECT_EQ(c.largest[0].name, "bias of head 0 at query 0");
   EXPECT_TRUE(side_by_side(ConditionEstimates(), computed_ones(), {1, 1}).largest.empty());
 }
 

@@ -74,14 +74,14 @@ void require_small_remainders(const Theory& theory, const std::string& way_out) 
   LargeRemainders large(theory, way_out);
   for (std::size_t q = 0; q < theory.heads.size(); ++q) {
     const HeadTheory& heads = theory.heads[q];
-    const std::string query = " at query " + std::to_string(q + 1);
+    const std::string query = " at query " + std::to_string(q);
     for (Index h = 0; h < heads.bias.size(); ++h) {
-      const std::string head = " of head " + std::to_string(h + 1) + query;
+      const std::string head = " of head " + std::to_string(h) + query;
       const double variance = heads.covariance(h, h);
       for (Index l = 0; l <= h; ++l) {
         large.look(h == l ? "the variance" + head
-                          : "the covariance of heads " + std::to_string(l + 1) + " and " +
-                                std::to_string(h + 1) + query,
+                          : "the covariance of heads " + std::to_string(l) + " and " +
+                                std::to_string(h) + query,
                    heads.covariance_remainder(h, l), heads.covariance(h, l), "it",
                    rounding * std::sqrt(variance * heads.covariance(l, l)));
       }
@@ -99,7 +99,7 @@ void require_small_mse_remainders(const Theory& theory, const std::string& way_o
   LargeRemainders large(theory, way_out);
   for (std::size_t q = 0; q < theory.figures.queries.size(); ++q) {
     const Remainder& mse = theory.figures.queries[q].mse;
-    large.look("the MSE at query " + std::to_string(q + 1), mse.remainder, mse.value, "it", 0);
+    large.look("the MSE at query " + std::to_string(q), mse.remainder, mse.value, "it", 0);
   }
   large.require_none();
 }

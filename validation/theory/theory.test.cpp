@@ -301,7 +301,7 @@ TEST(Theory, RefusesAnErrorThatIsLeftOfLargerOnes) {
   sets[4] = "heads.weights={ law = \"explicit\", values = [20, -19] }";
   sets.push_back("heads.subspaces={ law = \"aligned\" }");
   const std::string why = refusal(sets, TheorySource::automatic);
-  EXPECT_TRUE(why.starts_with("first order in 1/n: the remainder of the MSE at query 1 is "))
+  EXPECT_TRUE(why.starts_with("first order in 1/n: the remainder of the MSE at query 0 is "))
       << why;
   sets[4] = "heads.weights={ law = \"explicit\", values = [0.5, 0.5] }";
   EXPECT_EQ(refusal(sets, TheorySource::automatic), "accepted");  // the control

@@ -116,7 +116,7 @@ ClaimForm ordering(std::vector<Finding> (*examine)(Experiment&)) {
 }
 
 const std::vector<std::string> figure_names = {"MSE",
-                                               "bias of head 1",
+                                               "bias of head 0",
                                                "bias squared, corrected",
                                                "variance term",
                                                "covariance term",

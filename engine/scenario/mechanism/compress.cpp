@@ -74,12 +74,12 @@ MatrixXd projected(const MatrixXd& w, const MatrixXd& m) {
   return m.size() > 0 ? MatrixXd(w.transpose() * m * w) : MatrixXd(w.transpose() * w);
 }
 
-/// "head 2 keeps 1 of the singular values 1.5, 1.5, 0.5, of which ...".
+/// "head 1 keeps 1 of the singular values 1.5, 1.5, 0.5, of which ...".
 [[noreturn]] void reject_tie(int head, int rank, const VectorXd& spectrum) {
   const auto place = [](int i) { return std::to_string(i); };
   throw ParameterError(
       "compress.rank",
-      "leaves open what head " + place(head + 1) + " keeps: its singular values " + place(rank) +
+      "leaves open what head " + place(head) + " keeps: its singular values " + place(rank) +
           " and " + place(rank + 1) + " agree to 1e-9 (" + number_text(spectrum(rank - 1)) +
           "), so that no subspace is the best - give the design a covariance, or the heads query "
           "matrices");

@@ -224,9 +224,9 @@ TEST(Compress, RefusesInOneLine) {
   // N(0, I) and projections without a scale: every subspace is as good.
   expect({compress("by = 'kq_svd', rank = 1"), "data.design={ law = 'normal', dim = 3 }",
           "heads.subspaces={ law = 'haar' }"},
-         at + ".rank: leaves open what head 1 keeps: its singular values 1 and 2 agree");
+         at + ".rank: leaves open what head 0 keeps: its singular values 1 and 2 agree");
   expect({compress("by = 'k_svd', rank = 1"), "data.design={ law = 'normal', dim = 3 }"},
-         "head 1 keeps");
+         "head 0 keeps");
   // The controls: there KQ-SVD sees the query matrices, and two queries are more than one rank.
   EXPECT_EQ(
       refused({compress("by = 'kq_svd', rank = 1"), "data.design={ law = 'normal', dim = 3 }"}),

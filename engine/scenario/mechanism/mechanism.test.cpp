@@ -318,7 +318,7 @@ TEST(Mechanism, RefusesWhatCannotBe) {
   EXPECT_EQ(refusal("{ transform = { matrix = [[0, 0], [0, 1]] } }"), "accepted");
   // Two heads on one subspace less one another.
   EXPECT_NE(refusal("{ transform = { mix = -1 } }", "gaussian", "aligned")
-                .find("heads.mechanism.transform.mix: leaves nothing of what head 1 projects"),
+                .find("heads.mechanism.transform.mix: leaves nothing of what head 0 projects"),
             std::string::npos);
   EXPECT_EQ(refusal("{ transform = { mix = -0.999 } }", "gaussian", "aligned"), "accepted");
   EXPECT_EQ(refusal("{ transform = { mix = -1 } }"), "accepted");

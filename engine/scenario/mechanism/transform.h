@@ -111,7 +111,7 @@ struct TransformStage {
       if (largest(before, begin, begin + size) == 0) continue;
       if (largest(after, begin, begin + size) > rounding) continue;
       throw ParameterError(std::string("transform.") + (mix ? "mix" : "matrix"),
-                           "leaves nothing of what head " + std::to_string(begin / size + 1) +
+                           "leaves nothing of what head " + std::to_string(begin / size) +
                                " projects, so that it sees nothing of its keys - give another " +
                                (mix ? "number" : "matrix"));
     }

@@ -85,7 +85,7 @@ PairMoments scalar_pair_moments(const TheoryModel& model, const PairTokens& toke
                                 const Resolution& resolution);
 
 /// Throws InvalidInput, with the figure, unless |normalisation error| <= 1e-7.
-/// \param what the integral is of, as in "heads 1 and 2"
+/// \param what the integral is of, as in "heads 0 and 1"
 void require_normalisation(double normalisation_error, const std::string& what);
 
 }  // namespace headlab

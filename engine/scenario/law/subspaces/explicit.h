@@ -50,7 +50,7 @@ struct ExplicitSubspaces {
   }
 
  private:
-  static std::string of_head(std::size_t h) { return "matrix of head " + std::to_string(h + 1); }
+  static std::string of_head(std::size_t h) { return "matrix of head " + std::to_string(h); }
 
   using Matrices = std::vector<std::vector<std::vector<double>>>;
 

@@ -11,12 +11,12 @@
 
 namespace headlab {
 
-/// Heads 2 .. H at given principal angles to head 1, each turned into k directions of its own:
+/// Heads 1 .. H - 1 at given principal angles to head 0, each turned into k directions of its own:
 /// W_1 = E_0, W_h = E_0 diag(cos t) + E_(h-1) diag(sin t), where E_m holds the unit vectors of
 /// coordinates m k .. (m+1) k - 1. Two of the heads 2 .. H are at the angles arccos(cos^2 t_j).
 struct PrincipalAngleSubspaces {
   static constexpr const char* name = "principal_angles";
-  static constexpr const char* summary = "every further head at these angles to head 1; H k <= d";
+  static constexpr const char* summary = "every further head at these angles to head 0; H k <= d";
 
   std::vector<double> angles = {};  ///< [k], radians; from pi/2 on: pi/2, at which the cosine is 0
 
