@@ -247,8 +247,9 @@ def check_pages(pages):
         faults.append(f"quickstart.html: has {len(by_name['quickstart.html'].encode())} bytes")
     if ElementTree.fromstring(by_name["quickstart.html"]).find(f".//{MATH}math") is None:
         faults.append("quickstart.html: has no formula")
-    if "What survives" not in by_name["verdicts.html"].split("<main>")[0]:
-        faults.append("verdicts.html: does not open with what survives")
+    before_aims = by_name["verdicts.html"].split(">Aims<")[0]
+    if "What survives" not in before_aims or before_aims.count("<figure") != 1:
+        faults.append("verdicts.html: does not open with a figure and what survives")
     planted = by_name["quickstart.html"]
     for before, after in (("</figure>", "</figur>"), ('role="img"', 'role="none"'),
                           ("<desc ", "<metadata "), ("<main>", '<main><img src="x"/>'),

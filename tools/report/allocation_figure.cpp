@@ -42,7 +42,7 @@ AllocationPanel panel_of(const Value& study) {
   return panel;
 }
 
-Canvas draw_allocations(const std::vector<AllocationPanel>& panels) {
+Canvas draw_allocations(const std::vector<AllocationPanel>& panels, double width) {
   std::vector<LegendEntry> legend = {{0, "allocation", true}};
   const auto any = [&](auto&& wanted) {
     return std::ranges::any_of(panels, [&](const AllocationPanel& panel) {
@@ -79,8 +79,9 @@ Canvas draw_allocations(const std::vector<AllocationPanel>& panels) {
     };
     all.push_back({panel.title, kind_for_levels(dims), dims, errors, draw});
   }
-  return draw_panels(all, {"dimension of a head d_k", "MSE", all.size() == 1 ? 240.0 : 170.0},
-                     legend);
+  return draw_panels(
+      width, all,
+      {"dimension of a head d_k", "mean squared error", all.size() == 1 ? 240.0 : 170.0}, legend);
 }
 
 }  // namespace
@@ -124,7 +125,7 @@ std::vector<Picture> allocation_figures(const Source& source) {
   return {
       {.title = "Error of the allocations",
        .finding = finding,
-       .canvas = draw_allocations(shown),
+       .draw = [=](double width) { return draw_allocations(shown, width); },
        .table = std::move(table),
        .note = sentences(
            {"Whiskers are ± 2 MCSE.",

@@ -3,14 +3,60 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "engine/files/words.h"
+#include "tools/report/labels.h"
 #include "tools/report/markup.h"
 
 namespace headlab::tools {
 namespace {
 
 constexpr std::size_t longest_label = 26;
+constexpr double character_width = 0.6 * text_size;
+
+std::vector<Tick> with_short_labels(std::vector<Tick> ticks) {
+  std::vector<std::string> labels;
+  for (const Tick& tick : ticks) labels.push_back(tick.label);
+  labels = distinct_labels(labels, longest_label);
+  for (std::size_t i = 0; i < ticks.size(); ++i) ticks[i].label = labels[i];
+  return ticks;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
+    text.replace(at, from.size(), to);
+    at += to.size();
+  }
+  return text;
+}
+
+/// `picture_style` in the colours of a light page, a rule of a shape's colour written out for each
+/// of them: programs that print SVG know no variables.
+std::string plain_style() {
+  std::string style;
+  const std::string rules = picture_style;
+  for (std::size_t at = rules.find_first_not_of('\n'); at < rules.size();) {
+    const std::size_t open = rules.find('{', at), close = rules.find('}', at);
+    const std::string selector = rules.substr(at, open - at);
+    std::istringstream body(rules.substr(open + 1, close - open - 1));
+    std::string plain, colored;
+    for (std::string one; std::getline(body, one, ';');) {
+      (one.find("var(--k)") == std::string::npos ? plain : colored) += one + ";";
+    }
+    at = rules.find_first_not_of('\n', close + 1);
+    if (!plain.empty()) style += selector + "{" + plain + "}\n";
+    for (std::size_t color = 0; color < colors && !colored.empty(); ++color) {
+      const std::string name = "c" + std::to_string(color);
+      style += replaced(selector, ",", "." + name + ",") + "." + name + "{" +
+               replaced(colored, "var(--k)", "var(--" + name + ")") + "}\n";
+    }
+  }
+  for (const StyleColor& one : style_colors()) {
+    style = replaced(style, "var(--" + std::string(one.name) + ")", one.light);
+  }
+  return style;
+}
 
 std::string number(double value) {
   std::string out = formatted("%.1f", std::isfinite(value) ? value : 0.0);
@@ -83,8 +129,37 @@ std::string mark_path(std::size_t color, Point at, double r) {
 }  // namespace
 
 double text_width(const std::string& text) {
-  return 0.6 * text_size * static_cast<double>(character_count(text));
+  return character_width * static_cast<double>(character_count(text));
 }
+
+std::size_t characters_in(double width) {
+  return static_cast<std::size_t>(std::max(width, 0.0) / character_width);
+}
+
+const std::vector<StyleColor>& style_colors() {
+  static const std::vector<StyleColor> all = {
+      {"bg", "#fff", "#16181c"},      {"fg", "#1b1b1b", "#ececec"},
+      {"soft", "#595959", "#b4b4b4"}, {"rule", "#8a8a8a", "#8d8d8d"},
+      {"grid", "#e4e4e4", "#33363c"}, {"zone", "#d9ecf9", "#22384a"},
+      {"c0", "#000", "#fff"},         {"c1", "#0072b2", "#56b4e9"},
+      {"c2", "#e69f00", "#e69f00"},   {"c3", "#009e73", "#009e73"},
+      {"c4", "#d55e00", "#ff7a2e"},   {"c5", "#cc79a7", "#cc79a7"},
+      {"c6", "#56b4e9", "#f0e442"}};
+  return all;
+}
+
+const char* const picture_style = R"(
+text{fill:var(--fg)}.soft{fill:var(--soft)}.strong{font-weight:600}.small{font-size:11px}
+.halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-linejoin:round}
+.line,.theory,.target,.whisker{fill:none;stroke:var(--k);stroke-width:1.8}
+.line.c1{stroke-dasharray:9 3}.line.c2{stroke-dasharray:3 3}.line.c3{stroke-dasharray:9 3 3 3}.line.c4{stroke-dasharray:14 4}
+.theory{stroke-width:1.3;stroke-dasharray:1 3;stroke-linecap:round}.target{stroke-width:1.2;stroke-dasharray:6 4}
+.whisker{stroke-width:2}.thin{stroke-width:1;stroke-opacity:.6}.band{fill:var(--k);fill-opacity:.22}.area{fill:var(--k);stroke:var(--bg);stroke-width:.6}
+.mark{fill:var(--k);stroke:var(--bg);stroke-width:.8}.hollow{fill:var(--bg);stroke:var(--k);stroke-width:1.6}
+.hatch{fill:none;stroke:var(--bg);stroke-width:1;stroke-opacity:.75}.zone{fill:var(--zone)}
+.axis,.frame{fill:none;stroke:var(--rule)}.frame{stroke-width:.6}.grid{stroke:var(--grid)}
+.cell{fill:none;stroke:var(--k);stroke-width:1;shape-rendering:crispEdges}.beyond{stroke:var(--rule)}.key{stroke-width:12}
+)";
 
 void Canvas::line(Point from, Point to, const std::string& classes) {
   path("M" + pair_of(from) + "L" + pair_of(to), classes);
@@ -145,10 +220,43 @@ std::string Canvas::svg(const std::string& id, const std::string& title,
          "\n";
 }
 
-LabelRoom room_for_labels(const Scale& x, const std::vector<Tick>& ticks) {
+std::string Canvas::svg_file(const std::string& title, const std::string& description,
+                             double points) const {
+  const double millimetres = 25.4 / 72 * points / text_size;  // of a unit
+  // Not every program draws the edge of a letter below its body: it is a text of its own.
+  std::string body;
+  for (std::size_t at = 0; at < body_.size();) {
+    const std::size_t end = std::min(body_.find('\n', at), body_.size() - 1) + 1;
+    const std::string line = body_.substr(at, end - at);
+    if (line.starts_with("<text") && line.find("class=\"halo") != std::string::npos) {
+      body += line + replaced(line, "class=\"halo", "class=\"");
+    } else {
+      body += line;
+    }
+    at = end;
+  }
+  return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" +
+         element("svg",
+                 {{"xmlns", "http://www.w3.org/2000/svg"},
+                  {"width", formatted("%.2fmm", width_ * millimetres)},
+                  {"height", formatted("%.2fmm", height_ * millimetres)},
+                  {"viewBox", "0 0 " + number(width_) + " " + number(height_)},
+                  {"font-family", "Liberation Sans, Arial, Helvetica, sans-serif"},
+                  {"font-size", number(text_size)}},
+                 element("title", escaped(title)) + element("desc", escaped(description)) + "\n" +
+                     element("style", plain_style()) + "\n" +
+                     empty_element("rect", {{"width", number(width_)},
+                                            {"height", number(height_)},
+                                            {"fill", "#fff"}}) +
+                     "\n" + body) +
+         "\n";
+}
+
+LabelRoom room_for_labels(const Scale& x, const std::vector<Tick>& all) {
   double widest = 0, nearest = HUGE_VAL, before = -HUGE_VAL;
+  const std::vector<Tick> ticks = with_short_labels(all);
   for (const Tick& tick : ticks) {
-    widest = std::max(widest, text_width(shortened(tick.label, longest_label)));
+    widest = std::max(widest, text_width(tick.label));
     nearest = std::min(nearest, x(tick.value) - before);
     before = x(tick.value);
   }
@@ -178,13 +286,12 @@ void draw_y_axis(Canvas& canvas, const Axes& axes, const AxisText& text) {
 
 void draw_x_axis(Canvas& canvas, const Axes& axes, const AxisText& text, bool labels) {
   const Box& box = axes.box;
-  std::vector<Tick> ticks = text.ticks;
+  std::vector<Tick> ticks = with_short_labels(text.ticks);
   std::ranges::sort(ticks, {}, &Tick::value);
   canvas.line({box.left, box.bottom}, {box.right, box.bottom}, "axis");
   const LabelRoom room = room_for_labels(axes.x, ticks);
   std::vector<double> places, widths;
-  for (Tick& tick : ticks) {
-    tick.label = shortened(tick.label, longest_label);
+  for (const Tick& tick : ticks) {
     places.push_back(axes.x(tick.value));
     widths.push_back(room.turned ? text_size : text_width(tick.label));
     canvas.line({places.back(), box.bottom}, {places.back(), box.bottom + 4}, "axis");
@@ -208,9 +315,13 @@ double draw_legend(Canvas& canvas, const std::vector<LegendEntry>& entries) {
   const Point at = {20, 14};
   const double right = canvas.width() - 10;
   Point place = at;
+  std::vector<std::string> texts;
+  for (const LegendEntry& entry : entries) texts.push_back(entry.text);
+  texts = distinct_labels(texts, characters_in(right - at.x - 34));
   for (const LegendEntry& entry : entries) {
+    const std::string& text = texts[static_cast<std::size_t>(&entry - entries.data())];
     const double key = entry.line ? 34 : 16;
-    const double width = key + text_width(entry.text) + 14;
+    const double width = key + text_width(text) + 14;
     if (place.x > at.x && place.x + width > right) place = {at.x, place.y + text_size + 6};
     const std::string color = "c" + std::to_string(entry.color % colors);
     if (entry.line) {
@@ -219,7 +330,7 @@ double draw_legend(Canvas& canvas, const std::vector<LegendEntry>& entries) {
     } else {
       canvas.mark(entry.color, {place.x + 5, place.y}, entry.hollow);
     }
-    canvas.text({place.x + key, place.y + 4}, entry.text);
+    canvas.text({place.x + key, place.y + 4}, text, "start", "label");
     place.x += width;
   }
   return place.y + text_size;

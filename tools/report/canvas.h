@@ -23,9 +23,22 @@ struct Box {
 /// Height of the text of figures, and an upper estimate of the width of one.
 inline constexpr double text_size = 12;
 double text_width(const std::string& text);
+/// How many characters surely have room.
+std::size_t characters_in(double width);
 
 /// The number of colours c0, c1, ... of the style; each goes with a mark and a dash of its own.
 inline constexpr std::size_t colors = 7;
+
+/// A colour of pictures by its name in the style: of a light page, and of a dark one. Colours c0 ..
+/// c6 are those of Okabe and Ito (2008, Color Universal Design), black and white changing places;
+/// yellow takes the place of blue, which is too dark there, on a dark page.
+struct StyleColor {
+  const char *name, *light, *dark;
+};
+const std::vector<StyleColor>& style_colors();
+
+/// The shapes of pictures in a page's style, which has the colours as variables: "--c0".
+extern const char* const picture_style;
 
 /// Shapes with places rounded to a tenth.
 class Canvas {
@@ -56,6 +69,10 @@ class Canvas {
   /// \param id  of the figure; the texts get ids of their own from it
   std::string svg(const std::string& id, const std::string& title,
                   const std::string& description) const;
+  /// The picture as a file of its own: on white, with a style that needs no variables, and text of
+  /// `points` (1/72 inch) on paper.
+  std::string svg_file(const std::string& title, const std::string& description,
+                       double points) const;
 
  private:
   double width_, height_;
@@ -80,7 +97,7 @@ struct LabelRoom {
   bool turned = false;
   double height = text_size + 6;
 };
-LabelRoom room_for_labels(const Scale& x, const std::vector<Tick>& ticks);
+LabelRoom room_for_labels(const Scale& x, const std::vector<Tick>& all);
 
 /// Draws frame, grid lines, ticks, and labels that do not overlap.
 void draw_y_axis(Canvas& canvas, const Axes& axes, const AxisText& text);

@@ -5,10 +5,12 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <span>
 
 #include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
+#include "tools/report/labels.h"
 #include "tools/report/sweep.h"
 
 namespace headlab::tools {
@@ -16,6 +18,7 @@ namespace {
 
 constexpr std::size_t max_panels = 6;
 constexpr std::size_t max_points = 60;
+constexpr double half_bar = 30;  ///< half the width of a bar
 constexpr double log_from = 20;  ///< largest over smallest MSE from which its axis is logarithmic
 
 struct Drawn {
@@ -36,7 +39,7 @@ struct ComponentsPicture {
   Shown shown;
   Sweep sweep;
   Layout layout;
-  const std::vector<Component>& components = error_components();
+  std::vector<Component> components;
   std::vector<std::vector<Drawn>> drawn = {};  ///< [panels]
   std::vector<double> all_places = {};         ///< of every condition shown, drawn or not
   ScaleKind y_kind = ScaleKind::linear;
@@ -49,7 +52,8 @@ struct ComponentsPicture {
       : conditions(all),
         shown(what),
         sweep(sweep_of(all)),
-        layout(layout_of(sweep, max_panels, max_points)) {
+        layout(layout_of(sweep, max_panels, max_points)),
+        components(components_of(all)) {
     double low = std::numeric_limits<double>::infinity(), high = 0;
     for (const Panel& panel : layout.panels) {
       std::vector<Drawn>& of_panel = drawn.emplace_back();
@@ -113,8 +117,8 @@ struct ComponentsPicture {
     }
     return all;
   }
-  std::vector<Tick> ticks() const {
-    if (layout.along) return layout.ticks();
+  std::vector<Tick> ticks(const Scale& x) const {
+    if (layout.along) return layout.ticks(x);
     std::vector<Tick> names;
     for (std::size_t k = 0; k < components.size(); ++k) {
       names.push_back({static_cast<double>(k), components[k].name});
@@ -150,6 +154,14 @@ void draw_series(Canvas& canvas, const Axes& axes, const std::vector<Drawn>& ser
     canvas.polyline(line, "line " + color);
     canvas.polyline(computed, "theory " + color);
   }
+  // A single condition has bars.
+  for (const Point& at : line) {
+    if (picture.layout.along) break;
+    const Box bar{at.x - half_bar, std::min(at.y, y_of(0)), at.x + half_bar,
+                  std::max(at.y, y_of(0))};
+    canvas.rectangle(bar, "band " + color);
+    canvas.rectangle(bar, "frame");
+  }
   for (std::size_t i = 0; i < upper.size() && (!joined || upper.size() == 1); ++i) {
     canvas.line(upper[i], lower[i], "whisker " + color);
   }
@@ -158,6 +170,7 @@ void draw_series(Canvas& canvas, const Axes& axes, const std::vector<Drawn>& ser
       canvas.line({at.x - 7, at.y}, {at.x + 7, at.y}, "theory " + color);
     }
   }
+  if (!picture.layout.along) return;
   const double radius = line.size() > 25 ? 2.5 : 4;
   for (const Point& at : line) canvas.mark(series.front().component->color, at, false, radius);
 }
@@ -186,17 +199,22 @@ std::vector<std::vector<Drawn>> series_of(const std::vector<Drawn>& drawn) {
   return all;
 }
 
-Canvas draw_components(ComponentsPicture& picture) {
+Canvas draw_components(ComponentsPicture& picture, double picture_width) {
+  picture.widest_band = 0;
+  picture.without_place = 0;
   const std::size_t panels = picture.layout.panels.size();
   const bool single = panels == 1;
-  const double main = single ? 220 : 160, relative = picture.has_relative ? 62 : 0;
-  const std::vector<Tick> ticks = picture.ticks();
+  const bool along = picture.layout.along != nullptr;
+  const double main = single ? 220 : 160, relative = picture.has_relative && along ? 62 : 0;
   const ScaleKind x_kind = picture.layout.scale();
   const bool words = !picture.layout.numeric();
-  const Range x_range = words ? Range{-0.5, static_cast<double>(ticks.size()) - 0.5}
+  const std::size_t names = along ? picture.layout.along->levels.size() : picture.components.size();
+  const Range x_range = words ? Range{-0.5, static_cast<double>(names) - 0.5}
                               : range_of(x_kind, picture.all_places, 0.03);
-  const double width = figure_width / (single ? 1 : 2) - 78;
+  const double width = panel_cells(panels, picture_width, 0, 1).front().width() - 78;
   const Scale widths(x_kind, x_range.low, x_range.high, 0, width);
+  const std::vector<Tick> ticks = picture.ticks(widths);
+  const std::string x_title = along ? picture.layout.along->words() : "";
   const double below = room_for_labels(widths, ticks).height + 28;
   const double cell = (single ? 24 : 42) + main + (relative > 0 ? relative + 28 : 0) + below;
 
@@ -205,34 +223,37 @@ Canvas draw_components(ComponentsPicture& picture) {
     legend.push_back({one.color, one.name, false, picture.layout.numeric()});
   }
   if (!picture.layout.along) legend.clear();
-  const double top = picture.layout.along ? 30 : 12;
-  Canvas canvas = canvas_of_panels(panels, top, cell, legend);
+  const double top = along ? legend_height(picture_width, legend) + 4 : 12;
+  Canvas canvas = canvas_of_panels(panels, picture_width, top, cell, legend);
+  std::vector<std::string> titles;
+  for (const Panel& panel : picture.layout.panels) titles.push_back(panel.title);
 
   const Range y_range = range_of(picture.y_kind, picture.values());
   const Range relative_range = range_of(ScaleKind::logarithmic, picture.relative_values(), 0.1);
-  const std::vector<Box> cells = panel_cells(panels, top, cell);
+  const std::vector<Box> cells = panel_cells(panels, picture_width, top, cell);
+  titles = distinct_labels(titles, characters_in(cells.empty() ? 0 : cells[0].width() - 30));
   for (std::size_t p = 0; p < panels; ++p) {
     const double y = cells[p].top + (single ? 24 : 42);
     Box box{cells[p].left + 62, y, cells[p].right - 16, y + main};
     Axes axes{box, Scale(x_kind, x_range.low, x_range.high, box.left, box.right),
               Scale(picture.y_kind, y_range.low, y_range.high, box.bottom, box.top)};
     if (!single) {
-      const auto most = static_cast<std::size_t>(cells[p].width() / 7.5);
-      canvas.text({cells[p].left + 18, cells[p].top + 16},
-                  shortened(picture.layout.panels[p].title, most), "start", "strong");
+      canvas.text({cells[p].left + 18, cells[p].top + 16}, titles[p], "start", "strong label");
     }
     draw_y_axis(canvas, axes,
-                {picture.shown == Shown::differences ? "difference" : "error", axes.y.ticks(5)});
-    draw_x_axis(canvas, axes, {picture.layout.along ? picture.layout.along->title() : "", ticks},
-                relative == 0);
+                {picture.shown == Shown::differences ? "difference of mean squared errors"
+                                                     : "mean squared error and its terms",
+                 axes.y.ticks(5)});
+    draw_x_axis(canvas, axes, {x_title, ticks}, relative == 0);
     if (y_range.low < 0 && axes.y.holds(0)) {
       canvas.line({box.left, axes.y(0)}, {box.right, axes.y(0)}, "axis");
     }
     const auto all = series_of(picture.drawn[p]);
-    const bool dodge = words && picture.layout.along;
+    const bool dodge = words && along;
+    const double middle = (static_cast<double>(picture.components.size()) - 1) / 2;
     const auto shift_of = [&](std::size_t k) {
       const double step = std::min(9.0, width / static_cast<double>(ticks.size()) / 5);
-      return dodge ? step * (static_cast<double>(k) - 1.5) : 0.0;
+      return dodge ? step * (static_cast<double>(k) - middle) : 0.0;
     };
     for (std::size_t k = all.size(); k-- > 0;) {
       draw_series(canvas, axes, all[k], picture, shift_of(k));
@@ -244,7 +265,7 @@ Canvas draw_components(ComponentsPicture& picture) {
     axes.y =
         Scale(ScaleKind::logarithmic, relative_range.low, relative_range.high, box.bottom, box.top);
     draw_y_axis(canvas, axes, {"relative MCSE, %", axes.y.ticks(2)});
-    draw_x_axis(canvas, axes, {picture.layout.along ? picture.layout.along->title() : "", ticks});
+    draw_x_axis(canvas, axes, {x_title, ticks});
     for (std::size_t k = all.size(); k-- > 0;) {
       draw_relative(canvas, axes, all[k], picture.layout.numeric(), shift_of(k));
     }
@@ -316,7 +337,9 @@ std::string bands_text(const ComponentsPicture& picture) {
   if (picture.widest_band == 0) return "";
   const bool bands = picture.layout.numeric();
   const std::string range = bands ? "Bands" : "Whiskers";
-  if (picture.widest_band >= (bands ? line_width : mark_height)) return range + " are ± 2 MCSE.";
+  if (!picture.layout.along || picture.widest_band >= (bands ? line_width : mark_height)) {
+    return range + " are ± 2 MCSE.";
+  }
   return range + " of ± 2 MCSE are " +
          (bands ? "narrower than the lines: see " : "shorter than the marks: see ") +
          (picture.has_relative ? "the lower panel." : "the table.");
@@ -367,13 +390,14 @@ std::vector<Picture> difference_figures(const Source& source) {
   const std::string subtracted = text_of(member(source.document, "difference_to"));
   const Value::Array& conditions = source.shown_conditions();
   if (subtracted.empty() || conditions.empty()) return {};
-  ComponentsPicture picture(conditions, Shown::differences);
+  const auto shared = std::make_shared<ComponentsPicture>(conditions, Shown::differences);
+  ComponentsPicture& picture = *shared;
   Table table = differences_table(picture, conditions.size() == source.conditions);
   if (!picture.layout.along || table.rows.empty()) return {};
-  Canvas canvas = draw_components(picture);
+  draw_components(picture, page_width);  // finds how wide bands are
   return {{.title = "Differences from " + subtracted,
            .finding = differences_finding(picture),
-           .canvas = std::move(canvas),
+           .draw = [=](double width) { return draw_components(*shared, width); },
            .table = std::move(table),
            .note = sentences(
                {bands_text(picture),
@@ -384,13 +408,14 @@ std::vector<Picture> difference_figures(const Source& source) {
 
 std::vector<Picture> components_figures(const Source& source) {
   if (source.shown_conditions().empty()) return {};
-  ComponentsPicture picture(source.shown_conditions());
-  Canvas canvas = draw_components(picture);
+  const auto shared = std::make_shared<ComponentsPicture>(source.shown_conditions());
+  ComponentsPicture& picture = *shared;
+  draw_components(picture, page_width);  // finds what has no place, and how wide bands are
   return {{.title = picture.layout.along
-                        ? "Components of the error against " + picture.layout.along->title()
+                        ? "Components of the error against " + picture.layout.along->words()
                         : "Components of the error",
            .finding = components_finding(picture),
-           .canvas = std::move(canvas),
+           .draw = [=](double width) { return draw_components(*shared, width); },
            .table = components_table(picture),
            .note = sentences(
                {bands_text(picture), picture.compared ? "Dotted lines are closed forms." : "",

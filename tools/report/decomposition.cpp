@@ -2,10 +2,12 @@
 /// \file Squared bias, variance and covariance stacked, condition by condition.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "engine/files/words.h"
 #include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
+#include "tools/report/labels.h"
 #include "tools/report/sweep.h"
 
 namespace headlab::tools {
@@ -15,17 +17,15 @@ constexpr std::size_t max_bars = 32;
 constexpr double bar_step = 22;
 constexpr std::size_t longest_bar_label = 40;
 
-const Component& term_of_error(std::size_t t) {
-  return error_components()[1 + t];
-}
+using Terms = std::vector<Component>;
 
 struct Stack {
   std::string label;
   double mse;
-  double terms[3];
+  std::vector<double> terms = {};
   bool whole() const {
-    return std::isfinite(mse) && std::isfinite(terms[0]) && std::isfinite(terms[1]) &&
-           std::isfinite(terms[2]);
+    return std::isfinite(mse) &&
+           std::ranges::all_of(terms, [](double term) { return std::isfinite(term); });
   }
   double below() const {
     double sum = 0;
@@ -39,12 +39,15 @@ struct Stack {
   }
 };
 
-std::vector<Stack> stacks_of(const Value::Array& conditions, const Sweep& sweep) {
+/// Those of some conditions that have all terms of the error.
+std::vector<Stack> stacks_of(const Value::Array& conditions, const std::vector<std::size_t>& some,
+                             const std::vector<std::string>& labels, const Terms& terms) {
   std::vector<Stack> stacks;
-  for (std::size_t c = 0; c < conditions.size(); ++c) {
-    Stack stack{sweep.condition_text(c), estimate_of(member(conditions[c], "mse")).value, {}};
-    for (std::size_t t = 0; t < 3; ++t) {
-      stack.terms[t] = estimate_of(member(conditions[c], term_of_error(t).key)).value;
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    const Value& condition = conditions[some[i]];
+    Stack stack{.label = labels[i], .mse = estimate_of(member(condition, "mse")).value};
+    for (const Component& term : terms) {
+      stack.terms.push_back(estimate_of(member(condition, term.key)).value);
     }
     if (stack.whole()) stacks.push_back(stack);
   }
@@ -52,15 +55,15 @@ std::vector<Stack> stacks_of(const Value::Array& conditions, const Sweep& sweep)
 }
 
 /// Hatching that tells the terms apart without their colour.
-void hatch(Canvas& canvas, std::size_t term, const Box& box) {
-  if (term == 1) return;
+void hatch(Canvas& canvas, std::size_t color, const Box& box) {
+  if (color == 2) return;
   std::string data;
   const auto add = [&](Point from, Point to) {
     data += formatted("M%.1f %.1fL%.1f %.1f", from.x, from.y, to.x, to.y);
   };
   constexpr double gap = 7;
   for (double x = std::ceil(box.left / gap) * gap; x < box.right; x += gap) {
-    if (term == 2) {
+    if (color == 3) {
       add({x, box.top}, {x, box.bottom});
     } else if (x + box.height() * 0.5 < box.right) {
       add({x, box.bottom}, {x + box.height() * 0.5, box.top});
@@ -69,65 +72,82 @@ void hatch(Canvas& canvas, std::size_t term, const Box& box) {
   if (!data.empty()) canvas.path(data, "hatch");
 }
 
-Canvas draw_stacks(const std::vector<Stack>& stacks) {
+Canvas draw_stacks(const std::vector<Stack>& stacks, const Terms& terms, double width) {
   double widest = 40;
   double low = 0, high = 0;
+  std::vector<std::string> texts;
+  for (const Stack& stack : stacks) texts.push_back(stack.label);
+  texts = distinct_labels(texts, std::min(longest_bar_label, characters_in(width - 40)));
+  for (const std::string& text : texts) widest = std::max(widest, text_width(text));
   for (const Stack& stack : stacks) {
-    widest = std::max(widest, text_width(shortened(stack.label, longest_bar_label)));
     low = std::min(low, stack.below());
     high = std::max(high, std::max(stack.above(), stack.mse));
   }
   const bool labels = stacks.size() > 1;
-  const double top = 34;
-  const double left = labels ? 16 + widest : 20;
-  const double bottom = top + bar_step * static_cast<double>(stacks.size());
-  Canvas canvas(figure_width, bottom + 42);
-  const Axes axes{{left, top, figure_width - 20, bottom},
-                  Scale(ScaleKind::linear, low, high * 1.02, left, figure_width - 20),
-                  {}};
-  double x = 20;
-  for (std::size_t t = 0; t < 3; ++t) {
-    const Box key{x, 6, x + 22, 20};
-    canvas.rectangle(key, "area c" + std::to_string(term_of_error(t).color));
-    hatch(canvas, t, key);
-    canvas.text({x + 28, 17}, term_of_error(t).name);
-    x += 46 + text_width(term_of_error(t).name);
+  // Labels that would take more than half of the width stand above their bars.
+  const bool over = labels && widest > width / 2;
+  const double left = labels && !over ? 16 + widest : 20;
+  const double label_height = over ? text_size + 4 : 0;
+  const double step = bar_step + label_height;
+  // The key, on a second line where it has no room on one.
+  Point place = {20, 6};
+  std::vector<Point> keys;
+  for (const Component& term : terms) {
+    const double room = 46 + text_width(term.name);
+    if (place.x + room > width && place.x > 20) place = {20, place.y + 20};
+    keys.push_back(place);
+    place.x += room;
   }
-  canvas.mark(error_components()[0].color, {x + 6, 13});
-  canvas.text({x + 18, 17}, error_components()[0].name);
+  if (place.x + 18 + text_width("MSE") > width) place = {20, place.y + 20};
+  const double top = place.y + 28;
+  const double bottom = top + step * static_cast<double>(stacks.size());
+  Canvas canvas(width, bottom + 42);
+  const Axes axes{{left, top, width - 20, bottom},
+                  Scale(ScaleKind::linear, low, high * 1.02, left, width - 20),
+                  {}};
+  for (std::size_t t = 0; t < terms.size(); ++t) {
+    const Box key{keys[t].x, keys[t].y, keys[t].x + 22, keys[t].y + 14};
+    canvas.rectangle(key, "area c" + std::to_string(terms[t].color));
+    hatch(canvas, terms[t].color, key);
+    canvas.text({keys[t].x + 28, keys[t].y + 11}, terms[t].name, "start", "label");
+  }
+  canvas.mark(0, {place.x + 6, place.y + 7});
+  canvas.text({place.x + 18, place.y + 11}, "MSE", "start", "label");
 
   for (const Tick& tick : axes.x.ticks(6)) {
     canvas.line({axes.x(tick.value), top}, {axes.x(tick.value), bottom}, "grid");
   }
-  draw_x_axis(canvas, axes, {"error", axes.x.ticks(6)});
+  draw_x_axis(canvas, axes, {"mean squared error", axes.x.ticks(6)});
   for (std::size_t i = 0; i < stacks.size(); ++i) {
-    const double y = top + bar_step * static_cast<double>(i);
-    if (labels) {
-      canvas.text({left - 8, y + 15}, shortened(stacks[i].label, longest_bar_label), "end");
+    const double y = top + step * static_cast<double>(i) + label_height;
+    if (over) {
+      canvas.text({left, y}, texts[i], "start", "halo label");
+    } else if (labels) {
+      canvas.text({left - 8, y + 15}, texts[i], "end", "label");
     }
     double above = 0, below = 0;
-    for (std::size_t t = 0; t < 3; ++t) {
+    for (std::size_t t = 0; t < terms.size(); ++t) {
       const double term = stacks[i].terms[t];
       double& from = term < 0 ? below : above;
       const double a = axes.x(from), b = axes.x(from + term);
       from += term;
       const Box bar{std::min(a, b), y + 3, std::max(a, b), y + bar_step - 3};
       if (bar.width() < 0.05) continue;
-      canvas.rectangle(bar, "area c" + std::to_string(term_of_error(t).color));
-      hatch(canvas, t, bar);
+      canvas.rectangle(bar, "area c" + std::to_string(terms[t].color));
+      hatch(canvas, terms[t].color, bar);
     }
-    canvas.mark(error_components()[0].color, {axes.x(stacks[i].mse), y + bar_step / 2});
+    canvas.mark(0, {axes.x(stacks[i].mse), y + bar_step / 2});
   }
   if (low < 0) canvas.line({axes.x(0), top}, {axes.x(0), bottom}, "axis");
   return canvas;
 }
 
 /// "bias² is 57 %, variance 33 % and covariance 9.9 %"
-std::string shares_text(const Stack& stack) {
+std::string shares_text(const Stack& stack, const Terms& terms) {
   std::string text;
-  for (std::size_t t = 0; t < 3; ++t) {
-    if (t > 0) text += t == 2 ? " and " : ", ";
-    text += term_of_error(t).name + std::string(t == 0 ? " is " : " ") +
+  for (std::size_t t = 0; t < terms.size(); ++t) {
+    if (t > 0) text += t + 1 == terms.size() ? " and " : ", ";
+    text += terms[t].name + std::string(t == 0 ? " is " : " ") +
             percent_text(stack.terms[t] / stack.mse);
   }
   return text;
@@ -138,11 +158,15 @@ std::string shares_text(const Stack& stack) {
 std::vector<Picture> decomposition_figures(const Source& source) {
   const Value::Array& conditions = source.shown_conditions();
   const Sweep sweep = sweep_of(conditions);
-  const std::vector<Stack> all = stacks_of(conditions, sweep);
+  Terms terms = components_of(conditions);
+  terms.erase(terms.begin());  // the MSE itself
+  std::vector<std::size_t> every(conditions.size());
+  std::iota(every.begin(), every.end(), std::size_t{0});
+  const std::vector<Stack> all = stacks_of(conditions, every, sweep.condition_texts(every), terms);
   if (all.empty()) return {};
   const Stack* best = &all.front();
   Table table{.caption = "Shares of the MSE", .headings = {"condition", "MSE"}};
-  for (std::size_t t = 0; t < 3; ++t) table.headings.emplace_back(term_of_error(t).name);
+  for (const Component& term : terms) table.headings.emplace_back(term.name);
   for (const Stack& stack : all) {
     if (stack.mse < best->mse) best = &stack;
     std::vector<std::string> row = {stack.label.empty() ? "the only one" : stack.label,
@@ -150,24 +174,26 @@ std::vector<Picture> decomposition_figures(const Source& source) {
     for (const double term : stack.terms) row.push_back(percent_text(term / stack.mse));
     table.rows.push_back(row);
   }
-  std::vector<Stack> shown;
-  for (const std::size_t i : spread(all.size(), max_bars)) shown.push_back(all[i]);
+  const std::vector<std::size_t> some = sweep.thinned(max_bars);
+  std::vector<Stack> shown = stacks_of(conditions, some, sweep.condition_texts(some), terms);
+  if (shown.empty()) shown = {*best};
   const std::string where =
       best->label.empty()
           ? "Of the MSE of " + short_number(best->mse) + ", "
           : "At " + best->label + ", where the MSE is smallest (" + short_number(best->mse) + "), ";
   const std::string finding = best->mse > 0
-                                  ? where + shares_text(*best) + "."
+                                  ? where + shares_text(*best, terms) + "."
                                   : "The smallest MSE is not positive, so that it has no shares.";
   const bool negative =
       std::ranges::any_of(shown, [](const Stack& stack) { return stack.below() < 0; });
   return {{.title = "Decomposition of the error",
            .finding = finding,
-           .canvas = draw_stacks(shown),
+           .draw = [=](double width) { return draw_stacks(shown, terms, width); },
            .table = std::move(table),
            .note = sentences(
                {negative ? "Terms below 0 stand to the left of it, and the mark is the sum." : "",
-                shows_text(shown.size(), all.size(), "conditions, evenly spaced.")})}};
+                shows_text(shown.size(), all.size(),
+                           "conditions, those of evenly spaced values of each key.")})}};
 }
 
 }  // namespace headlab::tools

@@ -42,7 +42,7 @@ std::vector<IndexPanel> index_panels(const Value& document) {
   return panels;
 }
 
-Canvas draw_indices(const std::vector<IndexPanel>& panels) {
+Canvas draw_indices(const std::vector<IndexPanel>& panels, double width) {
   std::vector<AxesPanel> all;
   for (const IndexPanel& panel : panels) {
     std::vector<double> numbers, values = {0};
@@ -72,7 +72,7 @@ Canvas draw_indices(const std::vector<IndexPanel>& panels) {
     };
     all.push_back({panel.name, ScaleKind::linear, numbers, values, draw});
   }
-  return draw_panels(all, {"layer", "index", 150, 0.05},
+  return draw_panels(width, all, {"layer", "index", 150, 0.05},
                      {{1, "heads of the file", false, true},
                       {2, "random heads, ± 2 sd", false, true},
                       {4, "largest possible", false, true}});
@@ -83,8 +83,7 @@ HeadMatrix mean_squared_cosines(const Value& layer) {
   const Value::Array& pairs = items_of(member(layer, "principal_cosines"));
   HeadMatrix matrix{.title = "layer " + axis_number(number_of(member(layer, "layer"))),
                     .heads = pairs.size(),
-                    .values = {},
-                    .first = 0};
+                    .values = {}};
   for (const Value& row : pairs) {
     if (items_of(row).size() != matrix.heads) return {};
     for (const Value& cosines : items_of(row)) {
@@ -126,7 +125,7 @@ std::vector<Picture> diversity_figures(const Source& source) {
   }
   return {{.title = "Diversity of the heads, layer by layer",
            .finding = finding,
-           .canvas = draw_indices(panels),
+           .draw = [=](double width) { return draw_indices(panels, width); },
            .table = std::move(table),
            .max_rows = 150}};
 }
@@ -148,17 +147,16 @@ std::vector<Picture> alike_figures(const Source& source) {
   std::size_t where = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (!all[i].found) continue;
-    table.rows.push_back({matrices[i].title, pair_text(all[i].high, 0),
-                          short_number(all[i].highest), pair_text(all[i].low, 0),
-                          short_number(all[i].lowest)});
+    table.rows.push_back({matrices[i].title, pair_text(all[i].high), short_number(all[i].highest),
+                          pair_text(all[i].low), short_number(all[i].lowest)});
     if (most == nullptr || all[i].highest > most->highest) most = &all[i], where = i;
   }
   return {{.title = "How alike the heads are",
-           .finding = most ? "The most alike heads are " + pair_text(most->high, 0) + " of " +
+           .finding = most ? "The most alike heads are " + pair_text(most->high) + " of " +
                                  matrices[where].title + ", with a mean squared cosine of " +
                                  short_number(most->highest) + "."
                            : "No two heads can be compared.",
-           .canvas = draw_heat_maps(matrices),
+           .draw = [=](double width) { return draw_heat_maps(matrices, width); },
            .table = std::move(table),
            .note = sentences({"Mean squared cosine of the principal angles: 1 for heads on one "
                               "subspace.",

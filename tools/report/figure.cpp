@@ -9,6 +9,7 @@
 #include "engine/files/words.h"
 #include "engine/moments/error_terms.h"
 #include "tools/cli/figure_text.h"
+#include "tools/report/labels.h"
 
 namespace headlab::tools {
 namespace {
@@ -26,6 +27,7 @@ std::string kept_together(std::string text) {
 }
 
 struct PictureEntry {
+  const char* name;
   std::vector<SourceKind> kinds;
   std::vector<Picture> (*make)(const Source&);
 };
@@ -33,19 +35,24 @@ struct PictureEntry {
 /// In the order of the page.
 const std::vector<PictureEntry>& figure_entries() {
   static const std::vector<PictureEntry> all = {
-      {{SourceKind::run, SourceKind::theory}, components_figures},
-      {{SourceKind::run}, difference_figures},
-      {{SourceKind::run, SourceKind::theory}, decomposition_figures},
-      {{SourceKind::run, SourceKind::theory}, head_covariance_figures},
-      {{SourceKind::run}, precision_figures},
-      {{SourceKind::verdicts}, verdict_figures},
-      {{SourceKind::allocation}, allocation_figures},
-      {{SourceKind::allocation}, growth_figures},
-      {{SourceKind::map}, regime_figures},
-      {{SourceKind::heads}, diversity_figures},
-      {{SourceKind::heads}, alike_figures},
+      {"components", {SourceKind::run, SourceKind::theory}, components_figures},
+      {"differences", {SourceKind::run}, difference_figures},
+      {"decomposition", {SourceKind::run, SourceKind::theory}, decomposition_figures},
+      {"covariance", {SourceKind::run, SourceKind::theory}, head_covariance_figures},
+      {"precision", {SourceKind::run}, precision_figures},
+      {"verdicts", {SourceKind::verdicts}, verdict_figures},
+      {"allocations", {SourceKind::allocation}, allocation_figures},
+      {"growth", {SourceKind::allocation}, growth_figures},
+      {"map", {SourceKind::map}, regime_figures},
+      {"diversity", {SourceKind::heads}, diversity_figures},
+      {"alike", {SourceKind::heads}, alike_figures},
   };
   return all;
+}
+
+std::size_t columns_of_panels(std::size_t count, double width) {
+  constexpr double two_panels = 560;
+  return count > 1 && width >= two_panels ? 2 : 1;
 }
 
 /// Evenly spread rows of a long table, and a sentence that says so.
@@ -70,9 +77,9 @@ std::string figure_html(const Picture& figure, std::size_t number) {
   if (!note.empty()) {
     caption += " " + element("span", {{"class", "note"}}, escaped(kept_together(note)));
   }
-  std::string text =
-      element("div", {{"class", "scroll"}}, figure.canvas.svg(id, figure.title, figure.finding)) +
-      element("figcaption", caption) + "\n";
+  std::string text = element("div", {{"class", "scroll"}},
+                             figure.draw(page_width).svg(id, figure.title, figure.finding)) +
+                     element("figcaption", caption) + "\n";
   if (!table.rows.empty()) {
     text += element("details", element("summary", "Table of figure " + std::to_string(number)) +
                                    table_element(table));
@@ -80,50 +87,65 @@ std::string figure_html(const Picture& figure, std::size_t number) {
   return element("figure", {{"id", id}}, text) + "\n";
 }
 
-std::vector<Box> panel_cells(std::size_t count, double top, double height) {
-  const std::size_t columns = count > 1 ? 2 : 1;
-  const double width = figure_width / static_cast<double>(columns);
+std::vector<Box> panel_cells(std::size_t count, double width, double top, double height) {
+  const std::size_t columns = columns_of_panels(count, width);
+  const double of_one = width / static_cast<double>(columns);
   std::vector<Box> cells;
   for (std::size_t i = 0; i < count; ++i) {
-    const double left = width * static_cast<double>(i % columns);
+    const double left = of_one * static_cast<double>(i % columns);
     const double y = top + height * static_cast<double>(i / columns);
-    cells.push_back({left, y, left + width, y + height});
+    cells.push_back({left, y, left + of_one, y + height});
   }
   return cells;
 }
 
-double legend_height(const std::vector<LegendEntry>& legend) {
-  Canvas measure(figure_width, 1);
+double legend_height(double width, const std::vector<LegendEntry>& legend) {
+  Canvas measure(width, 1);
   return draw_legend(measure, legend);
 }
 
-Canvas canvas_of_panels(std::size_t count, double top, double height,
+std::vector<Tick> ticks_for(const Scale& scale, const std::vector<double>& values, int about) {
+  std::vector<Tick> ticks = scale.ticks(about);
+  const auto is_whole = [](double value) { return value == std::floor(value); };
+  if (std::ranges::all_of(values, is_whole)) {
+    std::erase_if(ticks, [&](const Tick& tick) { return !is_whole(tick.value); });
+  }
+  return ticks;
+}
+
+Canvas canvas_of_panels(std::size_t count, double width, double top, double height,
                         const std::vector<LegendEntry>& legend) {
-  const std::size_t rows = count > 1 ? (count + 1) / 2 : 1;
-  Canvas canvas(figure_width, top + height * static_cast<double>(rows));
+  const std::size_t columns = columns_of_panels(count, width);
+  const std::size_t rows = std::max<std::size_t>((count + columns - 1) / columns, 1);
+  Canvas canvas(width, top + height * static_cast<double>(rows));
   if (!legend.empty()) draw_legend(canvas, legend);
   return canvas;
 }
 
-Canvas draw_panels(const std::vector<AxesPanel>& panels, const PanelAxes& all,
+Canvas draw_panels(double width, const std::vector<AxesPanel>& panels, const PanelAxes& all,
                    const std::vector<LegendEntry>& legend) {
-  constexpr double top = 30, above = 42, below = 42;
+  constexpr double below = 42;
+  const bool titled =
+      std::ranges::any_of(panels, [](const auto& one) { return !one.title.empty(); });
+  const double above = titled ? 42 : 24;
+  const double top = legend.empty() ? 4 : legend_height(width, legend) + 4;
   const double cell = above + all.height + below;
-  Canvas canvas = canvas_of_panels(panels.size(), top, cell, legend);
-  const std::vector<Box> cells = panel_cells(panels.size(), top, cell);
+  Canvas canvas = canvas_of_panels(panels.size(), width, top, cell, legend);
+  const std::vector<Box> cells = panel_cells(panels.size(), width, top, cell);
+  std::vector<std::string> titles;
+  for (const AxesPanel& panel : panels) titles.push_back(panel.title);
+  titles = distinct_labels(titles, characters_in(cells.front().width() - 24));
   for (std::size_t p = 0; p < panels.size(); ++p) {
     const AxesPanel& panel = panels[p];
     const Box& of = cells[p];
     const Box box{of.left + 62, of.top + above, of.right - 16, of.top + above + all.height};
     const Range x = range_of(panel.x_kind, panel.x, 0.04);
-    const Range y = range_of(ScaleKind::linear, panel.y, all.margin);
+    const Range y = range_of(all.y_kind, panel.y, all.margin);
     const Axes axes{box, Scale(panel.x_kind, x.low, x.high, box.left, box.right),
-                    Scale(ScaleKind::linear, y.low, y.high, box.bottom, box.top)};
-    canvas.text({of.left + 18, of.top + 16}, panel.title, "start", "strong");
-    std::vector<Tick> ticks;
-    for (const double place : panel.x) ticks.push_back({place, axis_number(place)});
+                    Scale(all.y_kind, y.low, y.high, box.bottom, box.top)};
+    if (titled) canvas.text({of.left + 18, of.top + 16}, titles[p], "start", "strong label");
     draw_y_axis(canvas, axes, {all.y_title, axes.y.ticks(5)});
-    draw_x_axis(canvas, axes, {all.x_title, ticks});
+    draw_x_axis(canvas, axes, {all.x_title, ticks_for(axes.x, panel.x)});
     panel.draw(canvas, axes);
   }
   return canvas;
@@ -151,25 +173,40 @@ std::string shows_text(std::size_t shown, std::size_t all, const std::string& wh
   return "Shows " + std::to_string(shown) + " of " + std::to_string(all) + " " + what_and_end;
 }
 
-const std::vector<Component>& error_components() {
-  static const std::vector<Component> all = [] {
-    std::vector<Component> found;
-    const ErrorTerms<Estimate> terms;
-    for (const auto& [name, number, text] : numbers_of(terms)) {
-      if (text.role != TableRole::total && text.role != TableRole::term) continue;
-      found.push_back({name, text.label, found.size()});
-    }
-    return found;
-  }();
+bool have_covariance(const Value::Array& conditions) {
+  return conditions.empty() || std::ranges::any_of(conditions, [](const Value& one) {
+           return number_of(member(member(member(one, "parameters"), "heads"), "count")) != 1;
+         });
+}
+
+std::vector<Component> components_of(const Value::Array& conditions) {
+  const bool covary = have_covariance(conditions);
+  std::vector<Component> all;
+  std::size_t color = 0;
+  const ErrorTerms<Estimate> terms;
+  for (const auto& [name, number, text] : numbers_of(terms)) {
+    if (text.role != TableRole::total && text.role != TableRole::term) continue;
+    if (covary || number != &terms.covariance_term) all.push_back({name, text.label, color});
+    ++color;
+  }
   return all;
 }
 
 std::vector<Picture> figures_of(const Source& source) {
-  if (source.is_study_of_depth()) return layers_figures(source);
   std::vector<Picture> all;
+  const auto add = [&](const std::string& name, std::vector<Picture> pictures) {
+    for (std::size_t i = 0; i < pictures.size(); ++i) {
+      pictures[i].name = i == 0 ? name : name + "-" + std::to_string(i + 1);
+      all.push_back(std::move(pictures[i]));
+    }
+  };
+  if (source.is_study_of_depth()) {
+    add("layers", layers_figures(source));
+    return all;
+  }
   for (const PictureEntry& entry : figure_entries()) {
     if (std::ranges::find(entry.kinds, source.kind) == entry.kinds.end()) continue;
-    std::ranges::move(entry.make(source), std::back_inserter(all));
+    add(entry.name, entry.make(source));
   }
   return all;
 }

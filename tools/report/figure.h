@@ -16,36 +16,41 @@ namespace headlab::tools {
 
 inline constexpr std::size_t all_rows = static_cast<std::size_t>(-1);
 
+/// A picture may be drawn as long as its source is there.
 struct Picture {
   std::string title;
   std::string finding;  ///< one sentence or two, also read out where the picture is not seen
-  Canvas canvas;
+  std::function<Canvas(double width)> draw;
   Table table;
   std::string note = {};       ///< what the picture leaves out, and how to read it
   std::string command = {};    ///< that makes it again, where it is another than the source's
   std::size_t max_rows = 100;  ///< of the table that are shown, evenly spread
+  std::string name = {};       ///< by which `headlab plot --figure` knows it: "components"
 };
 
 /// The figure as HTML, called "Figure NUMBER".
 std::string figure_html(const Picture& figure, std::size_t number);
 
-/// All figures of a source, in their order.
+/// All figures of a source, in their order and with their names.
 std::vector<Picture> figures_of(const Source& source);
 
-inline constexpr double figure_width = 720;
+inline constexpr double page_width = 720;  ///< of a picture in a page
 
 /// Cells for `count` panels of `height` from `top`, one or two to a row.
-std::vector<Box> panel_cells(std::size_t count, double top, double height);
+std::vector<Box> panel_cells(std::size_t count, double width, double top, double height);
 
-/// The lowest y of a legend.
-double legend_height(const std::vector<LegendEntry>& legend);
+/// The lowest y of a legend in a picture of this width.
+double legend_height(double width, const std::vector<LegendEntry>& legend);
 
 /// A picture of `count` such panels, the first at `top`, below the lines of a legend.
-Canvas canvas_of_panels(std::size_t count, double top, double height,
+Canvas canvas_of_panels(std::size_t count, double width, double top, double height,
                         const std::vector<LegendEntry>& legend);
 
-/// A part of a picture with its title: the numbers that its axes have to hold, with ticks at those
-/// along x, and what draws into it.
+/// Round numbers along an axis; whole ones where all of `values` are.
+std::vector<Tick> ticks_for(const Scale& scale, const std::vector<double>& values, int about = 5);
+
+/// A part of a picture with its title: the numbers that its axes have to hold, and what draws into
+/// it.
 struct AxesPanel {
   std::string title;
   ScaleKind x_kind;
@@ -53,12 +58,13 @@ struct AxesPanel {
   std::function<void(Canvas&, const Axes&)> draw;
 };
 struct PanelAxes {
-  const char* x_title;
-  const char* y_title;
+  std::string x_title;
+  std::string y_title;
   double height;         ///< of a panel without titles and labels
   double margin = 0.08;  ///< of the range along y, as in range_of()
+  ScaleKind y_kind = ScaleKind::linear;
 };
-Canvas draw_panels(const std::vector<AxesPanel>& panels, const PanelAxes& all,
+Canvas draw_panels(double width, const std::vector<AxesPanel>& panels, const PanelAxes& all,
                    const std::vector<LegendEntry>& legend);
 
 /// Standard errors to either side of a value that bands and whiskers show.
@@ -79,8 +85,10 @@ struct Component {
   const char* name;
   std::size_t color;
 };
-/// The MSE and the terms that add up to it.
-const std::vector<Component>& error_components();
+/// Some condition has several heads, which have covariances.
+bool have_covariance(const Value::Array& conditions);
+/// The MSE and the terms that add up to it, without a covariance that nothing has.
+std::vector<Component> components_of(const Value::Array& conditions);
 
 /// "Shows 4 of 9 conditions" with an end, "." or ", evenly spaced."; empty where all are shown.
 std::string shows_text(std::size_t shown, std::size_t all, const std::string& what_and_end);

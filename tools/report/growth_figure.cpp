@@ -83,7 +83,7 @@ bool has_law(const std::vector<GrowthPanel>& panels, const std::string& name) {
   });
 }
 
-Canvas draw_growths(const std::vector<GrowthPanel>& panels) {
+Canvas draw_growths(const std::vector<GrowthPanel>& panels, double width) {
   std::vector<LegendEntry> legend;
   const auto any_place = [&](bool at_end) {
     return std::ranges::any_of(panels, [&](const GrowthPanel& panel) {
@@ -127,8 +127,8 @@ Canvas draw_growths(const std::vector<GrowthPanel>& panels) {
     all.push_back({panel.title, ScaleKind::logarithmic, sizes, dims, draw});
   }
   return draw_panels(
-      all, {"training points n", "best dimension of a head", all.size() == 1 ? 220.0 : 160.0},
-      legend);
+      width, all,
+      {"training points n", "best dimension of a head", all.size() == 1 ? 220.0 : 160.0}, legend);
 }
 
 }  // namespace
@@ -175,7 +175,7 @@ std::vector<Picture> growth_figures(const Source& source) {
   });
   return {{.title = "Growth of the best dimension of a head",
            .finding = finding,
-           .canvas = draw_growths(shown),
+           .draw = [=](double width) { return draw_growths(shown, width); },
            .table = std::move(table),
            .note = has_whiskers
                        ? "Whiskers are ± 2 standard errors, of the simulation and of the place "

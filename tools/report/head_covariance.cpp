@@ -56,9 +56,8 @@ void add_rows(Table& table, const HeadMatrix& matrix) {
     }
   }
   for (const auto& [h, l] : entries) {
-    table.rows.push_back({matrix.title.empty() ? "the only one" : matrix.title,
-                          std::to_string(h + matrix.first), std::to_string(l + matrix.first),
-                          estimate_text(matrix.estimate(h, l))});
+    table.rows.push_back({matrix.title.empty() ? "the only one" : matrix.title, std::to_string(h),
+                          std::to_string(l), estimate_text(matrix.estimate(h, l))});
   }
 }
 
@@ -75,9 +74,8 @@ std::string extremes_sentence(const HeadMatrix& matrix, const Extremes& extremes
     return text + " two heads have a covariance of " + highest + ".";
   }
   text += text.empty() ? "H" : "h";
-  return text + "eads " + pair_text(extremes.high, matrix.first) +
-         " have the largest covariance, " + highest + ", and heads " +
-         pair_text(extremes.low, matrix.first) + " the smallest, " + lowest + ".";
+  return text + "eads " + pair_text(extremes.high) + " have the largest covariance, " + highest +
+         ", and heads " + pair_text(extremes.low) + " the smallest, " + lowest + ".";
 }
 
 }  // namespace
@@ -95,9 +93,13 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
     }
   }
   std::vector<HeadMatrix> matrices;
+  std::vector<std::size_t> shown;
   for (const std::size_t i : spread(with_matrix.size(), max_matrices)) {
-    const std::size_t c = with_matrix[i];
-    const HeadMatrix matrix = mean_covariance(conditions[c], sweep.condition_text(c));
+    shown.push_back(with_matrix[i]);
+  }
+  const std::vector<std::string> texts = sweep.condition_texts(shown);
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    const HeadMatrix matrix = mean_covariance(conditions[shown[i]], texts[i]);
     if (matrix.heads > 1) matrices.push_back(matrix);
   }
   if (matrices.empty()) return {};
@@ -116,7 +118,7 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
   if (finding.empty()) finding = "No covariance of two heads is known.";
   return {{.title = "Covariance of the heads",
            .finding = finding,
-           .canvas = draw_heat_maps(matrices),
+           .draw = [=](double width) { return draw_heat_maps(matrices, width); },
            .table = std::move(table),
            .note = sentences(
                {with_errors ? "At the only query; the diagonal holds the variances."

@@ -8,6 +8,7 @@
 #include "engine/files/words.h"
 #include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
+#include "tools/report/labels.h"
 
 namespace headlab::tools {
 namespace {
@@ -71,14 +72,14 @@ std::array<std::string, 2 * shades + 2> paths_of(const HeadMatrix& matrix, const
 }
 
 /// Every head's number where there is room, else some.
-void draw_head_numbers(Canvas& canvas, const Box& box, std::size_t heads, std::size_t first) {
+void draw_head_numbers(Canvas& canvas, const Box& box, std::size_t heads) {
   const double cell = box.width() / static_cast<double>(heads);
   const std::size_t step =
       static_cast<std::size_t>(std::ceil(text_width(std::to_string(heads)) * 1.4 / cell));
   for (std::size_t h = 0; h < heads; h += std::max<std::size_t>(step, 1)) {
     const double middle = (static_cast<double>(h) + 0.5) * cell;
-    canvas.text({box.left + middle, box.bottom + 15}, std::to_string(h + first), "middle");
-    canvas.text({box.left - 6, box.top + middle + 4}, std::to_string(h + first), "end");
+    canvas.text({box.left + middle, box.bottom + 15}, std::to_string(h), "middle");
+    canvas.text({box.left - 6, box.top + middle + 4}, std::to_string(h), "end");
   }
 }
 
@@ -95,7 +96,7 @@ void draw_matrix(Canvas& canvas, const Box& box, const HeadMatrix& matrix, const
   if (!beyond.empty()) canvas.path(beyond, "cell beyond");
   canvas.close_group();
   canvas.rectangle(box, "frame");
-  draw_head_numbers(canvas, box, matrix.heads, matrix.first);
+  draw_head_numbers(canvas, box, matrix.heads);
   // Numbers stand in all cells or in none.
   std::vector<std::string> labels;
   double widest = 0;
@@ -171,7 +172,7 @@ Extremes extremes_of(const HeadMatrix& matrix) {
   return found;
 }
 
-Canvas draw_heat_maps(const std::vector<HeadMatrix>& matrices) {
+Canvas draw_heat_maps(const std::vector<HeadMatrix>& matrices, double width) {
   double low = HUGE_VAL, high = -HUGE_VAL;
   for (const HeadMatrix& matrix : matrices) {
     const Extremes extremes = extremes_of(matrix);
@@ -187,29 +188,89 @@ Canvas draw_heat_maps(const std::vector<HeadMatrix>& matrices) {
                return shading(value) == Shading::beyond;
              });
   }
-  const std::size_t columns = std::min<std::size_t>(std::max<std::size_t>(matrices.size(), 1), 2);
+  constexpr double two_columns = 560;
+  const std::size_t columns = matrices.size() > 1 && width >= two_columns ? 2 : 1;
   std::size_t heads = 1;
   for (const HeadMatrix& matrix : matrices) heads = std::max(heads, matrix.heads);
-  const double side =
-      std::clamp(45.0 * static_cast<double>(heads), 120.0, columns == 1 ? 330.0 : 290.0);
-  const double step = figure_width / static_cast<double>(columns);
+  const double step = width / static_cast<double>(columns);
+  const double side = std::clamp(45.0 * static_cast<double>(heads), 120.0,
+                                 std::min(step - 60, columns == 1 ? 330.0 : 290.0));
   const double row = side + 62;
   const std::size_t rows = (matrices.size() + columns - 1) / columns;
-  Canvas canvas(figure_width, 40 + row * static_cast<double>(rows));
+  Canvas canvas(width, 40 + row * static_cast<double>(rows));
   draw_key(canvas, 0, shading, beyond);
+  std::vector<std::string> titles;
+  for (const HeadMatrix& matrix : matrices) titles.push_back(matrix.title);
+  titles = distinct_labels(titles, characters_in(step - 26));
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     const double left = step * static_cast<double>(i % columns) + 40;
     const double top = 40 + row * static_cast<double>(i / columns) + 26;
-    canvas.text({left - 22, top - 9},
-                shortened(matrices[i].title, static_cast<std::size_t>(step / 7.6)), "start",
-                "strong");
+    canvas.text({left - 22, top - 9}, titles[i], "start", "strong label");
     draw_matrix(canvas, {left, top, left + side, top + side}, matrices[i], shading);
   }
   return canvas;
 }
 
-std::string pair_text(const std::size_t (&pair)[2], std::size_t first) {
-  return std::to_string(pair[0] + first) + " and " + std::to_string(pair[1] + first);
+Canvas draw_map(const FigureMap& map, double width) {
+  double low = HUGE_VAL, high = -HUGE_VAL;
+  for (const double value : map.values) {
+    if (!std::isfinite(value)) continue;
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  if (low > high) low = 0, high = 1;
+  const Shading shading(low, high);
+  const std::vector<std::string> x_names = distinct_labels(map.x, 12);
+  const std::vector<std::string> y_names = distinct_labels(map.y, 20);
+  double widest = 0, widest_column = 0;
+  for (const std::string& name : y_names) widest = std::max(widest, text_width(name));
+  for (const std::string& name : x_names) widest_column = std::max(widest_column, text_width(name));
+  const double left = 28 + widest, top = 84;
+  const auto columns = static_cast<double>(map.x.size());
+  const double cell = std::min((width - left - 20) / columns, 90.0), height = 26;
+  const Box box{left, top, left + cell * columns, top + height * static_cast<double>(map.y.size())};
+  Canvas canvas(width, box.bottom + 44);
+  draw_key(canvas, 0, shading, false);
+  canvas.text({20, 56}, map.title, "start", "strong");
+  canvas.text({20, top - 9}, map.y_title, "start", "soft");
+  canvas.open_group(formatted("transform=\"translate(%.1f %.2f) scale(%.4f %.4f)\"", box.left,
+                              box.top + height / 2, cell, height));
+  std::vector<std::string> numbers;
+  double widest_number = 0;
+  for (std::size_t i = 0; i < map.values.size(); ++i) {
+    const int shade = shading(map.values[i]);
+    numbers.push_back(std::isfinite(map.values[i]) ? with_minus_sign(short_number(map.values[i], 3))
+                                                   : "–");
+    widest_number = std::max(widest_number, text_width(numbers.back()));
+    if (shade == 0) continue;
+    canvas.path(
+        "M" + std::to_string(i % map.x.size()) + " " + std::to_string(i / map.x.size()) + "h1",
+        classes_of(shade), opacity_of(shade));
+  }
+  canvas.close_group();
+  canvas.rectangle(box, "frame");
+  for (std::size_t i = 0; i < numbers.size() && widest_number + 4 <= cell; ++i) {
+    canvas.text({left + (static_cast<double>(i % map.x.size()) + 0.5) * cell,
+                 top + (static_cast<double>(i / map.x.size()) + 0.5) * height + 4},
+                numbers[i], "middle", "halo");
+  }
+  for (std::size_t j = 0; j < y_names.size(); ++j) {
+    canvas.text({left - 6, top + (static_cast<double>(j) + 0.5) * height + 4}, y_names[j], "end",
+                "label");
+  }
+  // Every name of a column where there is room, else some.
+  const auto step =
+      static_cast<std::size_t>(std::max(std::ceil((widest_column + 6) / std::max(cell, 1.0)), 1.0));
+  for (std::size_t i = 0; i < x_names.size(); i += step) {
+    canvas.text({left + (static_cast<double>(i) + 0.5) * cell, box.bottom + 16}, x_names[i],
+                "middle");
+  }
+  canvas.text({box.right, box.bottom + 34}, map.x_title, "end", "soft");
+  return canvas;
+}
+
+std::string pair_text(const std::size_t (&pair)[2]) {
+  return std::to_string(pair[0]) + " and " + std::to_string(pair[1]);
 }
 
 }  // namespace headlab::tools

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Square matrices in shades.
+/// \file Square matrices, and figures over two keys, in shades.
 #pragma once
 
 #include <string>
@@ -16,7 +16,6 @@ struct HeadMatrix {
   std::string title;
   std::size_t heads = 0;
   std::vector<double> values;  ///< [heads][heads]
-  std::size_t first = 1;       ///< number of the first head
   /// [heads][heads], standard errors of the values; empty where they are not known.
   std::vector<double> errors = {};
 
@@ -41,9 +40,19 @@ Extremes extremes_of(const HeadMatrix& matrix);
 
 /// Matrices on one scale of shades, one path a shade, which spans the values off their diagonals.
 /// Diagonals are gray where they are beyond it; what is not finite stays empty.
-Canvas draw_heat_maps(const std::vector<HeadMatrix>& matrices);
+Canvas draw_heat_maps(const std::vector<HeadMatrix>& matrices, double width);
 
-/// "1 and 2"
-std::string pair_text(const std::size_t (&pair)[2], std::size_t first);
+/// A figure over two keys.
+struct FigureMap {
+  std::string title, x_title, y_title;
+  std::vector<std::string> x = {}, y = {};  ///< names of columns and rows
+  std::vector<double> values = {};          ///< [y][x], NaN where there is none
+};
+
+/// Cells in shades, with their numbers where all of them have room.
+Canvas draw_map(const FigureMap& map, double width);
+
+/// "0 and 1"
+std::string pair_text(const std::size_t (&pair)[2]);
 
 }  // namespace headlab::tools

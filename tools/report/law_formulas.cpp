@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "engine/files/document.h"
@@ -24,7 +25,7 @@ constexpr std::size_t max_values_of_parameter = 6;
 /// By family and law. A law that is missing is shown with its summary.
 const std::map<std::pair<std::string, std::string>, std::string>& formulas() {
   static const std::map<std::pair<std::string, std::string>, std::string> all = {
-      {{"design", "normal"}, "X ~ N(mean, covariance)"},
+      {{"design", "normal"}, "X ~ N(mean, S)"},
       {{"design", "mixture"}, "X ~ sum_c weights_c N(means_c, covariances_c)"},
       {{"design", "uniform"}, "X_j ~ U(-1, 1)"},
       {{"design", "student_t"}, "p(x) ∝ (1 + frac{|x|^2}{df})^{-(df + d)/2}"},
@@ -34,7 +35,7 @@ const std::map<std::pair<std::string, std::string>, std::string>& formulas() {
       {{"regression", "linear"}, "m(x) = coefficients · x"},
       {{"regression", "cosines"}, "m(x) = sum_j amplitude_j cos(frequency_j · x + phase_j)"},
       {{"regression", "random_cosines"},
-       "m(x) = sum_{j = 1}^{terms} sqrt{2 / terms} cos(ω_j · x + φ_j)"},
+       "m(x) = sum_{j = 1}^{terms} sqrt{2 / terms} cos(w_j · x + p_j)"},
       {{"regression", "additive"}, "m(x) = sum_j amplitude_j cos(frequency_j x_j + phase_j)"},
       {{"regression", "single_index"}, "m(x) = cos(frequency direction · x)"},
       {{"regression", "bumps"},
@@ -47,19 +48,57 @@ const std::map<std::pair<std::string, std::string>, std::string>& formulas() {
       {{"noise", "laplace"}, "p(e) = frac{1}{sqrt{2} sd} exp(- sqrt{2} |e| / sd)"},
       {{"noise", "heteroscedastic"}, "e ~ N(0, s(x)^2), s(x) = sd (1 + slope |direction · x|)"},
       {{"noise", "formula"}, "e ~ N(0, s(x)^2), s(x) = |sd(x_1, ..., x_d)|"},
-      {{"sequence", "ar1"}, "X_i = correlation X_{i - 1} + sqrt{1 - correlation^2} Z_i"},
+      {{"sequence", "ar1"}, "X_i - mean = c (X_{i - 1} - mean) + sqrt{1 - c^2} Z_i, Z_i ~ N(0, S)"},
       {{"subspaces", "orthogonal"}, "W_h^T W_l = 0"},
       {{"subspaces", "aligned"}, "W_h = W_l"},
       {{"subspaces", "equiangular"}, "W_h^T W_l = cos(angle) I"},
-      {{"kernel", "gaussian"}, "K_h(X) = exp(- frac{r^2}{2 bandwidth^2}), r = |W_h^T (x - X)|"},
-      {{"kernel", "softmax"}, "K_h(X) = exp(frac{(W_h^T x) · (W_h^T X)}{temperature})"},
-      {{"kernel", "epanechnikov"}, "K_h(X) = (1 - frac{r^2}{bandwidth^2})_+, r = |W_h^T (x - X)|"},
-      {{"kernel", "laplace"}, "K_h(X) = exp(- r / bandwidth), r = |W_h^T (x - X)|"},
-      {{"kernel", "triangular"}, "K_h(X) = (1 - r / bandwidth)_+, r = |W_h^T (x - X)|"},
+      {{"kernel", "gaussian"}, "K_h(X) = exp(- frac{r^2}{2 b^2}), r = |W_h^T (x - X)|"},
+      {{"kernel", "softmax"}, "K_h(X) = exp(frac{(W_h^T x) · (W_h^T X)}{t})"},
+      {{"kernel", "epanechnikov"}, "K_h(X) = (1 - frac{r^2}{b^2})_+, r = |W_h^T (x - X)|"},
+      {{"kernel", "laplace"}, "K_h(X) = exp(- r / b), r = |W_h^T (x - X)|"},
+      {{"kernel", "triangular"}, "K_h(X) = (1 - r / b)_+, r = |W_h^T (x - X)|"},
       {{"weights", "uniform"}, "a_h = 1 / H"},
       {{"weights", "geometric"}, "a_h ∝ ratio^h"},
   };
   return all;
+}
+
+/// The letter of a parameter in formulas, as docs/laws.md has it; of others their name.
+std::string with_letter(const std::string& key) {
+  static const std::map<std::string, std::string> letters = {
+      {"bandwidth", "b"}, {"temperature", "t"}, {"correlation", "c"}};
+  const auto found = letters.find(key);
+  return found == letters.end() ? key : key + " " + found->second;
+}
+
+/// True for a matrix of zeros with ones on its diagonal.
+bool is_identity(const Value& matrix) {
+  const Value::Array& rows = items_of(matrix);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (items_of(rows[i]).size() != rows.size()) return false;
+    for (std::size_t j = 0; j < rows.size(); ++j) {
+      if (number_of(items_of(rows[i])[j]) != (i == j ? 1 : 0)) return false;
+    }
+  }
+  return !rows.empty();
+}
+
+/// "X ~ N(0, I_4)" of a normal law with these parameters, which are those that it states.
+std::string normal_formula(const Value& law) {
+  const Value& mean = member(law, "mean");
+  const Value& covariance = member(law, "covariance");
+  const bool centred =
+      std::ranges::all_of(items_of(mean), [](const Value& one) { return number_of(one) == 0; });
+  const bool identity = is_identity(covariance) || covariance.is<Value::Null>();
+  std::string spread = "covariance";
+  if (member(law, "ar1").number()) {
+    spread = "S), S_{i j} = ar1^{|i - j|}";
+  } else if (identity) {
+    const double dim = number_of(member(law, "dim"));
+    spread = "I_" + (dim >= 1 ? "{" + number_text(dim) + "}" : std::string("d"));
+  }
+  return "X ~ N(" + std::string(centred ? "0" : "mean") + ", " + spread +
+         (spread.starts_with("S)") ? "" : ")");
 }
 
 std::string summary_of(const std::string& family, const std::string& law) {
@@ -88,7 +127,7 @@ std::string parameters_html(const std::vector<const Value*>& laws) {
   }
   std::string list;
   for (const auto& [key, values] : parameters) {
-    list += (list.empty() ? "" : "; ") + key + " = ";
+    list += (list.empty() ? "" : "; ") + with_letter(key) + " = ";
     for (std::size_t i = 0; i < std::min(values.size(), max_values_of_parameter); ++i) {
       list += (i == 0 ? "" : " or ") + values[i];
     }
@@ -275,9 +314,47 @@ std::string law_formula(const std::string& family, const std::string& law) {
   return found == formulas().end() ? "" : found->second;
 }
 
+std::string metric_formula(const std::string& metric) {
+  static const std::map<std::string, std::string> all = {
+      {"log_residual", "log |R|"},
+      {"residual_squared", "|R|^2"},
+      {"mean_squared", "|m|^2"},
+      {"residual_share", "frac{|R|^2}{|X|^2}"},
+      {"residual_share_of_means", "frac{E |R|^2}{E |X|^2}"},
+      {"diameter", "max_{i, j} |x_i - x_j|"},
+      {"dong", "sqrt{|R|_1 |R|_∞}"},
+      {"cosine", "frac{2}{n (n - 1)} sum_{i < j} frac{x_i · x_j}{|x_i| |x_j|}"},
+      {"participation", "frac{(tr G)^2}{tr G^2}, G = X^T X"},
+      {"collapsed", "1[R = 0]"},
+      {"entropy", "- frac{1}{H n} sum_{h, i, j} A_{h, i j} log A_{h, i j}"},
+      {"dobrushin",
+       "frac{1}{H} sum_h τ(A_h), τ(A) = max_{i, j} frac{1}{2} sum_k |A_{i k} - A_{j k}|"},
+      {"residual_factor", "frac{1}{H} sum_h frac{|C A_h|^2}{n - 1}, C = I - frac{1 1^T}{n}"},
+      {"self_weight", "frac{1}{H n} sum_{h, i} A_{h, i i}"},
+      {"rollout_dobrushin", "τ(P_l), P_l = frac{s I + b \"mean\"_h A_h}{s + b} P_{l - 1}"},
+      {"sink_fidelity", "min_{j < n} max_{k ≤ l} P_{k, n j}"},
+      {"target_distance", "max_i |x_i - x_i^{\"target\"}|"},
+      {"stable_rank", "frac{|X|^2}{s_1^2}"},
+      {"effective_rank", "exp(- sum_i p_i log p_i), p_i = frac{s_i}{sum_j s_j}"},
+      {"second_eigenvalue", "frac{1}{H} sum_h |λ_2(A_h)|"},
+      {"rank_at_least", "\"certified lower bound of\" rank X"},
+      {"rank_at_most", "\"algebraic upper bound of\" rank X"},
+      {"affine_rank_at_least", "\"certified lower bound of\" rank R"},
+      {"affine_rank_at_most", "\"algebraic upper bound of\" rank R"},
+      {"rank_undecided", "1[\"bounds of\" rank X \"differ\"]"},
+  };
+  const auto found = all.find(metric);
+  return found == all.end() ? "" : found->second;
+}
+
 std::string law_html(const std::string& family, const std::vector<const Value*>& laws) {
   const std::string name = text_of(member(*laws.front(), "law"));
-  const std::string formula = law_formula(family, name);
+  std::string formula = law_formula(family, name);
+  if (family == "design" && name == "normal") {
+    std::set<std::string> all;
+    for (const Value* law : laws) all.insert(normal_formula(*law));
+    if (all.size() == 1) formula = *all.begin();
+  }
   std::string text = element("strong", escaped(name)) + ": ";
   text += formula.empty() ? escaped(summary_of(family, name)) : mathml(formula);
   return text + parameters_html(laws);
@@ -293,11 +370,11 @@ std::string ensemble_formula(const Value::Array& conditions) {
     }
   }
   if (!any || (!seen && !kept)) {
-    return "f(x) = sum_{h = 1}^H a_h f_h(x), f_h(x) = sum_i w_{h i} Y_i, "
+    return "f(x) = sum_h a_h f_h(x), f_h(x) = sum_i w_{h i} Y_i, "
            "w_{h i} = frac{K_h(X_i)}{sum_j K_h(X_j)}";
   }
   const std::string set = kept ? "S_h" : "A_h";
-  return "f(x) = sum_{h = 1}^H a_h f_h(x), f_h(x) = sum_{i ∈ " + set +
+  return "f(x) = sum_h a_h f_h(x), f_h(x) = sum_{i ∈ " + set +
          "} ω_{h i} Y_i, ω_{h i} = frac{w_{h i}}{sum_{j ∈ " + set +
          "} w_{h j}}, w_{h i} = K_h(X_i)";
 }

@@ -99,15 +99,15 @@ void draw_panel(Canvas& canvas, const Box& box, const DepthPanel& panel,
 }
 
 Canvas draw_layers(const std::vector<DepthPanel>& panels, const std::vector<DepthSeries>& all,
-                   bool with_floor) {
+                   bool with_floor, double width) {
   std::vector<LegendEntry> legend;
   for (const DepthSeries& one : all) {
-    if (!one.name.empty()) legend.push_back({one.color, shortened(one.name, 40), false, true});
+    if (!one.name.empty()) legend.push_back({one.color, one.name, false, true});
   }
-  const double top = legend.empty() ? 4 : legend_height(legend);
+  const double top = legend.empty() ? 4 : legend_height(width, legend);
   const double cell = panel_height + 70;
-  Canvas canvas = canvas_of_panels(panels.size(), top, cell, legend);
-  const std::vector<Box> cells = panel_cells(panels.size(), top, cell);
+  Canvas canvas = canvas_of_panels(panels.size(), width, top, cell, legend);
+  const std::vector<Box> cells = panel_cells(panels.size(), width, top, cell);
   for (std::size_t p = 0; p < panels.size(); ++p) {
     const double y = cells[p].top + 18;
     draw_panel(canvas, {cells[p].left + 70, y, cells[p].right - 16, y + panel_height}, panels[p],
@@ -158,10 +158,12 @@ std::vector<Picture> layers_figures(const Source& source) {
   const Value::Array& conditions = source.shown_conditions();
   const Sweep sweep = sweep_of(conditions);
   std::vector<DepthSeries> all;
-  for (const std::size_t c : spread(conditions.size(), max_series)) {
-    if (items_of(member(conditions[c], "layers")).empty()) continue;
-    all.push_back(
-        {.name = sweep.condition_text(c), .color = all.size(), .condition = &conditions[c]});
+  std::vector<std::size_t> shown = spread(conditions.size(), max_series);
+  std::erase_if(shown,
+                [&](std::size_t c) { return items_of(member(conditions[c], "layers")).empty(); });
+  const std::vector<std::string> names = sweep.condition_texts(shown);
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    all.push_back({.name = names[i], .color = i, .condition = &conditions[shown[i]]});
   }
   if (all.empty()) return {};
   const std::string left_out = shows_text(all.size(), conditions.size(), "conditions.");
@@ -192,13 +194,13 @@ std::vector<Picture> layers_figures(const Source& source) {
        .finding = sentences(
            {finding(all, "log_residual", "The log residual log |R|"),
             floors ? "Below the dashed line plain float64 arithmetic could not see them." : ""}),
-       .canvas = draw_layers(residual, all, true),
+       .draw = [=](double width) { return draw_layers(residual, all, true, width); },
        .table = table_of(residual, all),
        .note = sentences({bands, left_out})});
   if (others.empty()) return pictures;
   pictures.push_back({.title = "Tokens and attention over depth",
                       .finding = finding(all, "cosine", "The mean cosine of two tokens"),
-                      .canvas = draw_layers(others, all, false),
+                      .draw = [=](double width) { return draw_layers(others, all, false, width); },
                       .table = table_of(others, all),
                       .note = sentences({bands, left_out})});
   return pictures;

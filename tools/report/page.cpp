@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
+#include <sstream>
 
 #include "engine/files/atomic_file.h"
 #include "engine/files/document.h"
@@ -19,14 +20,8 @@
 namespace headlab::tools {
 namespace {
 
-/// The style of a report: light, dark, and print on A4. Colours c0 .. c6 are those of Okabe and Ito
-/// (2008, Color Universal Design), black and white changing places; yellow takes the place of blue,
-/// which is too dark there, on a dark page.
-constexpr const char* report_style = R"(
-:root{color-scheme:light dark;--bg:#fff;--fg:#1b1b1b;--soft:#595959;--rule:#8a8a8a;--grid:#e4e4e4;
---zone:#d9ecf9;--c0:#000;--c1:#0072b2;--c2:#e69f00;--c3:#009e73;--c4:#d55e00;--c5:#cc79a7;--c6:#56b4e9}
-@media (prefers-color-scheme:dark){:root{--bg:#16181c;--fg:#ececec;--soft:#b4b4b4;--rule:#8d8d8d;--grid:#33363c;
---zone:#22384a;--c0:#fff;--c1:#56b4e9;--c4:#ff7a2e;--c6:#f0e442}}
+/// The style of a report besides its colours and pictures.
+constexpr const char* page_style = R"(
 body{margin:0 auto;padding:1rem;max-width:50rem;background:var(--bg);color:var(--fg);
 font:16px/1.5 system-ui,"Liberation Sans",Arial,sans-serif;overflow-wrap:break-word}
 h1,h2,h3{line-height:1.25}h1{font-size:1.6rem}h2{font-size:1.3rem;border-bottom:1px solid var(--rule);margin-top:2.5rem}
@@ -35,27 +30,43 @@ figure{margin:1.5rem 0}figcaption{margin-top:.4rem}.note{color:var(--soft);font-
 .scroll{overflow-x:auto}svg{display:block;width:100%;min-width:34rem;height:auto;font-size:12px}
 table{border-collapse:collapse;font-size:.85rem;margin:.5rem 0}caption{text-align:left;color:var(--soft);white-space:nowrap}
 th,td{border:1px solid var(--rule);padding:.2rem .45rem;text-align:left;vertical-align:top}
-thead th{background:var(--grid)}td ul{margin:0;padding-left:1rem}td p{margin:.3rem 0}.claims td{width:30%}tbody th{font-weight:400}
-code,pre{font:13px/1.45 ui-monospace,"Liberation Mono",monospace}pre{white-space:pre-wrap;border:1px solid var(--rule);padding:.6rem}
+thead th{background:var(--grid)}td ul{margin:0;padding-left:1rem}td p{margin:.3rem 0}.claims th{width:14%}.claims td{width:43%}tbody th{font-weight:400}
+code{overflow-wrap:anywhere}code,pre{font:13px/1.45 ui-monospace,"Liberation Mono",monospace}pre{white-space:pre-wrap;border:1px solid var(--rule);padding:.6rem}
 summary{cursor:pointer;color:var(--soft);font-size:.9rem}a{color:var(--c1)}
-text{fill:var(--fg)}.soft{fill:var(--soft)}.strong{font-weight:600}.small{font-size:11px}
-.halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-linejoin:round}
 .c0{--k:var(--c0)}.c1{--k:var(--c1)}.c2{--k:var(--c2)}.c3{--k:var(--c3)}.c4{--k:var(--c4)}.c5{--k:var(--c5)}.c6{--k:var(--c6)}
-.line,.theory,.target,.whisker{fill:none;stroke:var(--k);stroke-width:1.8}
-.line.c1{stroke-dasharray:9 3}.line.c2{stroke-dasharray:3 3}.line.c3{stroke-dasharray:9 3 3 3}.line.c4{stroke-dasharray:14 4}
-.theory{stroke-width:1.3;stroke-dasharray:1 3;stroke-linecap:round}.target{stroke-width:1.2;stroke-dasharray:6 4}
-.whisker{stroke-width:2}.thin{stroke-width:1;stroke-opacity:.6}.band{fill:var(--k);fill-opacity:.22}.area{fill:var(--k);stroke:var(--bg);stroke-width:.6}
-.mark{fill:var(--k);stroke:var(--bg);stroke-width:.8}.hollow{fill:var(--bg);stroke:var(--k);stroke-width:1.6}
-.hatch{fill:none;stroke:var(--bg);stroke-width:1;stroke-opacity:.75}.zone{fill:var(--zone)}
-.axis,.frame{fill:none;stroke:var(--rule)}.frame{stroke-width:.6}.grid{stroke:var(--grid)}
-.cell{fill:none;stroke:var(--k);stroke-width:1;shape-rendering:crispEdges}.beyond{--k:var(--rule)}.key{stroke-width:12}
-@media print{@page{size:A4;margin:15mm}
-:root{color-scheme:light;--bg:#fff;--fg:#000;--soft:#444;--rule:#8a8a8a;--grid:#e4e4e4;--zone:#d9ecf9;
---c0:#000;--c1:#0072b2;--c2:#e69f00;--c3:#009e73;--c4:#d55e00;--c5:#cc79a7;--c6:#56b4e9}
-body{max-width:none;padding:0;font-size:10.5pt}svg{min-width:0}.scroll{overflow:visible}
-figure,tr,dt,pre{break-inside:avoid}h2,h3{break-after:avoid}nav,details{display:none}
-*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 )";
+
+/// On paper what can be folded is open, and tables break between rows under repeated heads.
+constexpr const char* print_style = R"(
+body{max-width:none;padding:0;font-size:10.5pt}svg{min-width:0}.scroll{overflow:visible}
+svg,tr,dt,thead{break-inside:avoid}h2,h3,summary{break-after:avoid}figure>.scroll,dt{break-after:avoid}
+thead{display:table-header-group}nav{display:none}summary{list-style:none;font-weight:600}
+details::details-content{content-visibility:visible;block-size:auto}
+*{print-color-adjust:exact;-webkit-print-color-adjust:exact}
+)";
+
+/// ":root{color-scheme:light;--bg:#fff;...}"
+std::string colors_rule(const std::string& scheme, bool dark, bool print) {
+  std::string text = ":root{color-scheme:" + scheme;
+  for (const StyleColor& one : style_colors()) {
+    const std::string name = one.name;
+    // Grey is for screens.
+    const std::string color = print && name == "fg"     ? "#000"
+                              : print && name == "soft" ? "#444"
+                              : dark                    ? one.dark
+                                                        : one.light;
+    text += ";--" + name + ":" + color;
+  }
+  return text + "}\n";
+}
+
+/// The style of a report: light, dark, and print on A4.
+std::string report_style() {
+  return "\n" + colors_rule("light dark", false, false) + "@media (prefers-color-scheme:dark){" +
+         colors_rule("dark", true, false) + "}" + page_style + picture_style +
+         "@media print{@page{size:A4;margin:15mm}\n" + colors_rule("light", false, true) +
+         print_style + "}\n";
+}
 
 constexpr std::size_t max_listing = 20000;  ///< characters of a scenario or of parameters
 
@@ -73,6 +84,17 @@ std::string listing(const std::string& title, const std::string& text) {
 std::string figures_text(std::size_t first, std::size_t last) {
   if (first == last) return "Figure " + std::to_string(first);
   return "Figures " + std::to_string(first) + " to " + std::to_string(last);
+}
+
+/// Commands, a line each.
+std::string commands_html(const std::string& commands) {
+  if (commands.empty()) return "The results do not say by which command.";
+  std::string html;
+  std::istringstream lines(commands);
+  for (std::string line; std::getline(lines, line);) {
+    html += (html.empty() ? "" : "<br/>") + element("code", escaped(line));
+  }
+  return html;
 }
 
 /// What made the results, and the commands that make its figures again.
@@ -100,8 +122,7 @@ std::string provenance_html(const Source& source, const std::vector<Picture>& fi
       ++end;
     }
     commands += element("dt", figures_text(first + i, first + end - 1)) +
-                element("dd", command.empty() ? "The results do not say by which command."
-                                              : element("code", escaped(command)));
+                element("dd", commands_html(command));
     i = end;
   }
   if (!commands.empty())
@@ -153,15 +174,20 @@ std::string source_html(const Source& source, const std::string& id, std::size_t
   const char* level = alone ? "h2" : "h3";
   std::string text = (alone ? "" : heading("h2", id, source_title(source))) +
                      unfinished_html(source) + thinned_html(source);
+  const std::size_t first = figures + 1;
+  const std::vector<Picture> all = figures_of(source);
+  if (all.empty()) text += element("p", "The results hold nothing to draw yet.") + "\n";
+  // What a reader came for stands first.
+  if (!all.empty()) text += figure_html(all.front(), ++figures);
+  if (const std::string survives = survives_html(source); !survives.empty()) {
+    text += heading(level, id + "-survives", "What survives") + survives;
+  }
   const std::vector<Section> before = sections_before_figures(source);
   for (const Section& section : before) {
     text += heading(level, id + "-" + std::to_string(&section - before.data() + 1), section.title) +
             section.html;
   }
-  const std::size_t first = figures + 1;
-  const std::vector<Picture> all = figures_of(source);
-  for (const Picture& figure : all) text += figure_html(figure, ++figures);
-  if (all.empty()) text += element("p", "The results hold nothing to draw yet.") + "\n";
+  for (std::size_t i = 1; i < all.size(); ++i) text += figure_html(all[i], ++figures);
   for (const Section& section : sections_behind_figures(source)) {
     text += heading(level, id + "-verdicts", section.title) + section.html;
   }
@@ -182,21 +208,19 @@ std::string report_page(const std::vector<Source>& sources) {
                              {"content", "default-src 'none'; style-src 'unsafe-inline'"}}) +
       "\n" + empty_element("meta", {{"name", "viewport"}, {"content", "width=device-width"}}) +
       "\n" + empty_element("meta", {{"name", "generator"}, {"content", report_generator}}) + "\n" +
-      element("title", escaped(title)) + "\n" + element("style", report_style) + "\n";
+      element("title", escaped(title)) + "\n" + element("style", report_style()) + "\n";
   std::string body = heading("h1", "title", title);
-  std::string contents, survives, parts;
+  std::string contents, parts;
   std::size_t figures = 0;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const std::string id = "part-" + std::to_string(i + 1);
     contents +=
         element("li", element("a", {{"href", "#" + id}}, escaped(source_title(sources[i]))));
-    survives += survives_html(sources[i]);
     parts += source_html(sources[i], id, figures, sources.size() == 1);
   }
   if (sources.size() > 1) {
     body += element("nav", {{"aria-label", "Contents"}}, element("ol", contents)) + "\n";
   }
-  if (!survives.empty()) body += heading("h2", "survives", "What survives") + survives;
   return "<!DOCTYPE html>\n" +
          element("html", {{"lang", "en"}, {"xmlns", "http://www.w3.org/1999/xhtml"}},
                  element("head", "\n" + head) + "\n" +

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/report/page.h"
 
+#include <algorithm>
 #include <regex>
 
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
+#include "engine/moments/layer_estimates.h"
 #include "engine/results/summary_json.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/testing/hand_made_result.h"
+#include "tools/report/figure.h"
 #include "tools/report/law_formulas.h"
 #include "tools/report/read_sources.h"
 
@@ -355,6 +358,102 @@ TEST(ReportPage, StandsWhateverADocumentLacks) {
   EXPECT_FALSE(
       read_document(R"({"headlab": {}, "layers": [{"methods": {}}], "rank": 2})", "x").has_value());
   EXPECT_THROW(read_document("{", "x"), InvalidInput);
+}
+
+TEST(ReportPage, OpensWithItsFirstPicture) {
+  const std::string page = page_of({}, swept_sizes);
+  const std::size_t aims = page.find(">Aims<");
+  EXPECT_EQ(count(page.substr(0, aims), "<figure"), 1u);
+  EXPECT_GT(count(page.substr(aims), "<figure"), 1u);
+}
+
+TEST(ReportPage, PrintsWhatIsFolded) {
+  const std::string page = page_of({});
+  const std::string print = page.substr(page.find("@media print"));
+  EXPECT_TRUE(contains(print, "details::details-content{content-visibility:visible"));
+  EXPECT_FALSE(contains(print.substr(0, print.find("</style>")), "details{display:none}"));
+}
+
+TEST(ReportPage, WritesANormalDesignByWhatItStates) {
+  const auto page_with = [](const char* design) {
+    return page_of_document(
+        std::string(R"({"headlab": {}, "conditions": [{"parameters": {"data": {"design": )") +
+        design + "}}}]}");
+  };
+  const std::string identity = "<msub><mi>I</mi><mrow><mn>4</mn></mrow></msub>";
+  EXPECT_TRUE(contains(page_with(R"({"law": "normal", "dim": 4})"), identity));
+  EXPECT_TRUE(
+      contains(page_with(R"({"law": "normal", "dim": 4, "mean": [0, 0, 0, 0]})"), identity));
+  EXPECT_FALSE(contains(page_with(R"({"law": "normal", "dim": 4, "ar1": 0.5})"), identity));
+  EXPECT_FALSE(
+      contains(page_with(R"({"law": "normal", "dim": 2, "covariance": [[1, 0.5], [0.5, 1]]})"),
+               "<mi>I</mi>"));
+  EXPECT_TRUE(contains(page_with(R"({"law": "normal", "dim": 2, "covariance": [[1, 0], [0, 1]]})"),
+                       "<mi>I</mi>"));
+}
+
+TEST(ReportPage, ShowsNoCovarianceOfASingleHead) {
+  const auto figures = [](const char* count) {
+    const std::string page = page_of({std::string("heads.count=") + count}, swept_sizes);
+    return page.substr(page.find("<figure"), page.find("</svg>") - page.find("<figure"));
+  };
+  EXPECT_FALSE(contains(figures("1"), ">covariance<"));
+  EXPECT_TRUE(contains(figures("2"), ">covariance<"));  // the control
+}
+
+TEST(ReportPage, HasTheCommandsOfVerdicts) {
+  const std::string page = page_of_document(R"({"headlab": {"version": "1"}, "claims": [
+    {"claim": "a", "form": "f", "verdict": "supported", "replay": "headlab validate a"},
+    {"claim": "a", "form": "g", "verdict": "supported", "replay": "headlab validate a"},
+    {"claim": "b", "form": "f", "verdict": "supported", "replay": "headlab validate b"}]})");
+  EXPECT_TRUE(contains(page,
+                       "<dd><code>headlab validate a</code><br/>"
+                       "<code>headlab validate b</code></dd>"));
+}
+
+TEST(ReportPage, HasTheMechanismsOfAnAllocation) {
+  const std::string page = page_of_document(R"({"headlab": {}, "budget": 4, "n": 50,
+    "parameters": {"data": {"n": 7, "noise": {"law": "normal", "sd": 0.5}}},
+    "allocations": [{"heads": 1, "dim": 4, "mse": {"value": 1, "mcse": 0.1}}]})");
+  EXPECT_TRUE(contains(page, "sd = 0.5"));
+  EXPECT_TRUE(contains(page, "<dd>50</dd>"));
+  EXPECT_FALSE(contains(page, "that the command names"));
+}
+
+TEST(PrecisionFigure, HasNoPointOfFewGroups) {
+  const auto pictures = [](std::size_t fewest) {
+    Source source = source_of_document(R"({"headlab": {}, "results_id": "x", "conditions": [
+      {"mse": {"value": 3, "mcse": 0.1}}]})");
+    source.precision = {
+        {0,
+         {{fewest * 8, fewest, {.value = 3, .mcse = 0.2}}, {320, 40, {.value = 3, .mcse = 0.1}}}}};
+    return figures_of(source);
+  };
+  const auto has = [](const std::vector<Picture>& all) {
+    return std::ranges::any_of(all, [](const Picture& one) { return one.name == "precision"; });
+  };
+  EXPECT_FALSE(has(pictures(31)));
+  EXPECT_TRUE(has(pictures(32)));  // the control
+}
+
+TEST(LawFormulas, AreThereForEveryMetricOfLayers) {
+  for (const LayerMetricDescription& metric : layer_metric_descriptions()) {
+    EXPECT_FALSE(metric_formula(metric.name).empty()) << metric.name;
+  }
+  EXPECT_TRUE(metric_formula("none").empty());
+}
+
+TEST(SvgFile, NeedsNoVariables) {
+  Canvas canvas(360, 100);
+  canvas.line({0, 0}, {9, 9}, "line c2");
+  canvas.text({5, 5}, "halo", "start", "halo");
+  const std::string svg = canvas.svg_file("a title", "words", 8);
+  EXPECT_FALSE(contains(svg, "var("));
+  EXPECT_TRUE(contains(svg, "width=\"84.67mm\""));
+  EXPECT_TRUE(contains(svg, ".line.c2,.theory.c2,.target.c2,.whisker.c2{stroke:#e69f00;}"));
+  EXPECT_EQ(count(svg, ">halo</text>"), 2u);  // its edge, and itself
+  EXPECT_TRUE(contains(canvas.svg("id", "a", "b"), "class=\"line c2\""));
+  EXPECT_TRUE(contains(page_of({}), "var(--c2)"));  // the control
 }
 
 TEST(LawFormulas, AreThereForEveryLawOfData) {

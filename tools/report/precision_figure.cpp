@@ -8,6 +8,7 @@
 #include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 #include "tools/report/sweep.h"
+#include "validation/statistics/deviation.h"
 
 namespace headlab::tools {
 namespace {
@@ -26,15 +27,21 @@ double target_of(const Value& document, std::size_t condition, double mse) {
   return share;
 }
 
+/// With fewer groups an MCSE says little: the whiskers of 32 go from 0.80 to 1.33 times it.
+constexpr std::size_t min_groups = 32;
+constexpr double confidence = 0.95;
+
 struct PrecisionSeries {
   std::string name;
   std::size_t color = 0;
-  std::vector<Point> points = {};   ///< replicates, relative MCSE in percent
-  std::vector<double> errors = {};  ///< two standard errors of the latter, as a share of it
+  std::vector<Point> points = {};        ///< replicates, relative MCSE in percent
+  std::vector<Interval> intervals = {};  ///< of the latter, as multiples of it
   double target = std::numeric_limits<double>::quiet_NaN();
 };
 
-Canvas draw_precision(const std::vector<PrecisionSeries>& all) {
+/// \param reference  the series whose last point the line 1/sqrt(R) goes through
+Canvas draw_precision(const std::vector<PrecisionSeries>& all, const PrecisionSeries& reference,
+                      double width) {
   std::vector<double> replicates, percents;
   for (const PrecisionSeries& one : all) {
     for (const Point& point : one.points) {
@@ -42,18 +49,18 @@ Canvas draw_precision(const std::vector<PrecisionSeries>& all) {
       percents.push_back(point.y);
     }
     for (std::size_t i = 0; i < one.points.size(); ++i) {
-      percents.push_back(one.points[i].y * (1 + one.errors[i]));
-      percents.push_back(one.points[i].y * (1 - one.errors[i]));
+      percents.push_back(one.points[i].y * one.intervals[i].low);
+      percents.push_back(one.points[i].y * one.intervals[i].high);
     }
     percents.push_back(100 * one.target);
   }
-  const double left = 62, right = figure_width - 16;
+  const double left = 62, right = width - 16;
   std::vector<LegendEntry> legend;
   for (const PrecisionSeries& one : all) {
-    legend.push_back({one.color, shortened(one.name, 40), false, true});
+    legend.push_back({one.color, one.name, false, true});
   }
-  const double top = legend_height(legend) + 20;
-  Canvas canvas(figure_width, top + 220 + 44);
+  const double top = legend_height(width, legend) + 20;
+  Canvas canvas(width, top + 220 + 44);
   draw_legend(canvas, legend);
   const Range x = range_of(ScaleKind::logarithmic, replicates, 0.04);
   const Range y = range_of(ScaleKind::logarithmic, percents, 0.08);
@@ -62,22 +69,22 @@ Canvas draw_precision(const std::vector<PrecisionSeries>& all) {
                   Scale(ScaleKind::logarithmic, y.low, y.high, top + 220, top)};
   draw_y_axis(canvas, axes, {"relative MCSE of the MSE, %", axes.y.ticks(5)});
   draw_x_axis(canvas, axes, {"replicates R", axes.x.ticks(6)});
+  // 1/sqrt(R), within the frame.
+  const Point last = reference.points.back();
+  const double from = std::max({axes.x.low(), last.x * std::pow(last.y / axes.y.high(), 2)});
+  const double end = std::min(axes.x.high(), last.x * std::pow(last.y / axes.y.low(), 2));
+  canvas.line(axes.at(from, last.y * std::sqrt(last.x / from)),
+              axes.at(end, last.y * std::sqrt(last.x / end)), "theory c0");
   for (const PrecisionSeries& one : all) {
     const std::string color = "c" + std::to_string(one.color);
-    const Point last = one.points.back();
-    // 1/sqrt(R) through the last point, within the frame.
-    const double from = std::max({axes.x.low(), last.x * std::pow(last.y / axes.y.high(), 2)});
-    const double end = std::min(axes.x.high(), last.x * std::pow(last.y / axes.y.low(), 2));
-    canvas.line(axes.at(from, last.y * std::sqrt(last.x / from)),
-                axes.at(end, last.y * std::sqrt(last.x / end)), "theory " + color);
     std::vector<Point> places;
     for (const Point& point : one.points) places.push_back(axes.at(point.x, point.y));
     canvas.polyline(places, "line " + color);
     // Whiskers of one condition; those of the others are about as long.
     for (std::size_t i = 0; i < places.size() && one.color == 0; ++i) {
       const Point& point = one.points[i];
-      canvas.line(axes.at(point.x, point.y * (1 - one.errors[i])),
-                  axes.at(point.x, point.y * (1 + one.errors[i])), "whisker thin " + color);
+      canvas.line(axes.at(point.x, point.y * one.intervals[i].low),
+                  axes.at(point.x, point.y * one.intervals[i].high), "whisker thin " + color);
     }
     for (const Point& place : places) canvas.mark(one.color, place, false, 3.5);
     // Conditions with one target have one line.
@@ -101,21 +108,27 @@ std::vector<Picture> precision_figures(const Source& source) {
   if (conditions.size() != source.conditions) return {};
   const Sweep sweep = sweep_of(conditions);
   std::vector<PrecisionSeries> all;
+  std::vector<PrecisionCurve> curves = source.precision;
+  std::erase_if(curves,
+                [&](const PrecisionCurve& curve) { return curve.condition >= conditions.size(); });
+  std::vector<std::size_t> shown;
+  for (const PrecisionCurve& curve : curves) shown.push_back(curve.condition);
+  const std::vector<std::string> names = sweep.condition_texts(shown);
   Table table{.caption = "MSE ± MCSE after some of the replicates",
               .headings = {"condition", "replicates", "MSE", "relative MCSE"}};
-  for (const PrecisionCurve& curve : source.precision) {
-    if (curve.condition >= conditions.size()) continue;
-    PrecisionSeries series{.name = sweep.condition_text(curve.condition), .color = all.size()};
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    const PrecisionCurve& curve = curves[i];
+    PrecisionSeries series{.name = names[i], .color = all.size()};
     if (series.name.empty()) series.name = "the only condition";
     for (const MseAfter& point : curve.points) {
+      if (point.nodes < min_groups) continue;
       const double share = point.mse.mcse / std::abs(point.mse.value);
       table.rows.push_back({series.name, std::to_string(point.replicates), estimate_text(point.mse),
                             percent_text(share)});
-      if (std::isfinite(share) && share > 0) {
-        series.points.push_back({static_cast<double>(point.replicates), 100 * share});
-        // Of a standard deviation over G nodes, 1/sqrt(2 (G - 1)).
-        series.errors.push_back(2 / std::sqrt(2.0 * static_cast<double>(point.nodes - 1)));
-      }
+      if (!std::isfinite(share) || share <= 0) continue;
+      series.points.push_back({static_cast<double>(point.replicates), 100 * share});
+      series.intervals.push_back(
+          deviation_interval(static_cast<double>(point.nodes - 1), confidence));
     }
     if (series.points.size() < 2) continue;
     series.target = target_of(source.document, curve.condition, curve.points.back().mse.value);
@@ -139,10 +152,16 @@ std::vector<Picture> precision_figures(const Source& source) {
                     (all.size() > 1 ? " where it is largest, at " + worst->name : "") +
                     "; to halve it takes about " + axis_number(4 * last.x) + " replicates.",
                 met}),
-           .canvas = draw_precision(all),
+           .draw =
+               [=, which = worst - all.begin()](double width) {
+                 return draw_precision(all, all[static_cast<std::size_t>(which)], width);
+               },
            .table = std::move(table),
-           .note = sentences({"Dotted: 1/√R through the last point. Whiskers are ± 2 standard "
-                              "errors of the MCSE itself, which is uncertain at first.",
+           .note = sentences({"Dotted: 1/√R through the last point" +
+                                  std::string(all.size() > 1 ? " of the largest." : ".") +
+                                  " Whiskers are 95 % intervals of the MCSE itself (chi-squared); "
+                                  "it is of the groups that the whole run has, and shown from 32 "
+                                  "of them on. Points of one condition share their training sets.",
                               shows_text(all.size(), source.conditions, "conditions.")})}};
 }
 

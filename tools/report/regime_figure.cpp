@@ -7,6 +7,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "tools/report/figure.h"
+#include "tools/report/labels.h"
 #include "tools/report/sweep.h"
 
 namespace headlab::tools {
@@ -110,18 +111,20 @@ RegimeGrid grid_of(const Value::Array& cells) {
 }
 
 Canvas draw_grid(const RegimeGrid& grid, const std::vector<RegimeStyle>& styles,
-                 const std::vector<std::size_t>& rows) {
+                 const std::vector<std::size_t>& rows, double picture_width) {
   double left = 60, heading = 0;
-  for (const std::size_t row : rows) {
-    left = std::max(left, 20 + 0.92 * text_width(shortened(grid.rows[row], longest_setting)));
-  }
+  std::vector<std::string> settings;
+  for (const std::size_t row : rows) settings.push_back(grid.rows[row]);
+  settings =
+      distinct_labels(settings, std::min(longest_setting, characters_in(0.6 * picture_width)));
+  for (const std::string& text : settings) left = std::max(left, 20 + 0.92 * text_width(text));
   for (const std::string& column : grid.columns) heading = std::max(heading, text_width(column));
   std::vector<LegendEntry> legend;
   for (const RegimeStyle& style : styles) legend.push_back({style.color, style.words});
-  const double top = legend_height(legend) + 0.6 * heading + 22;
+  const double top = legend_height(picture_width, legend) + 0.6 * heading + 22;
   const double width =
-      std::min((figure_width - 60 - left) / static_cast<double>(grid.columns.size()), 90.0);
-  Canvas canvas(figure_width, top + cell_height * static_cast<double>(rows.size()) + 12);
+      std::min((picture_width - 60 - left) / static_cast<double>(grid.columns.size()), 90.0);
+  Canvas canvas(picture_width, top + cell_height * static_cast<double>(rows.size()) + 12);
   draw_legend(canvas, legend);
   for (std::size_t column = 0; column < grid.columns.size(); ++column) {
     const double x = left + width * (static_cast<double>(column) + 0.5);
@@ -129,7 +132,7 @@ Canvas draw_grid(const RegimeGrid& grid, const std::vector<RegimeStyle>& styles,
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const double y = top + cell_height * static_cast<double>(i);
-    canvas.text({left - 8, y + 14}, shortened(grid.rows[rows[i]], longest_setting), "end", "small");
+    canvas.text({left - 8, y + 14}, settings[i], "end", "small label");
     for (std::size_t column = 0; column < grid.columns.size(); ++column) {
       const auto cell = grid.cells.find({rows[i], column});
       const double x = left + width * static_cast<double>(column);
@@ -181,7 +184,7 @@ std::vector<Picture> regime_figures(const Source& source) {
   return {
       {.title = "Where the best dimension grows with n",
        .finding = "Of " + std::to_string(grid.cells.size()) + " cells: " + finding + ".",
-       .canvas = draw_grid(grid, styles, rows),
+       .draw = [=](double width) { return draw_grid(grid, styles, rows, width); },
        .table = std::move(table),
        .note = sentences({"A row is a setting of the sweep, a column a bandwidth rule with a "
                           "budget D.",

@@ -77,7 +77,8 @@ std::vector<Tick> Scale::ticks(int about) const {
     all = decade_ticks(about);
     return all.size() >= 2 ? all : linear_ticks(about);
   }
-  for (const Tick& positive : Scale(ScaleKind::logarithmic, 1, 1e9, 0, 1).ticks(10)) {
+  const double farthest = std::max({std::abs(low_), std::abs(high_), 10.0});
+  for (const Tick& positive : Scale(ScaleKind::logarithmic, 1, farthest, 0, 1).ticks(10)) {
     for (const double sign : {-1.0, 1.0}) {
       const double value = sign * positive.value;
       if (holds(value)) all.push_back({value, axis_number(value)});

@@ -32,10 +32,11 @@ const Value& parameter(const Value& condition, std::initializer_list<const char*
 }
 
 /// The different values of a parameter, in the order of the conditions.
-std::vector<const Value*> values_of(const Source& source, std::initializer_list<const char*> path) {
+std::vector<const Value*> values_of(const Value::Array& conditions,
+                                    std::initializer_list<const char*> path) {
   std::vector<const Value*> values;
   std::set<std::string> seen;
-  for (const Value& condition : source.shown_conditions()) {
+  for (const Value& condition : conditions) {
     const Value& value = parameter(condition, path);
     if (value.is<Value::Null>() || !seen.insert(to_json(value)).second) continue;
     values.push_back(&value);
@@ -43,11 +44,11 @@ std::vector<const Value*> values_of(const Source& source, std::initializer_list<
   return values;
 }
 
-std::string laws_html(const Source& source, const char* family,
+std::string laws_html(const Value::Array& conditions, const char* family,
                       std::initializer_list<const char*> path) {
   // A law whose parameters vary is shown once.
   std::vector<std::vector<const Value*>> laws;
-  for (const Value* value : values_of(source, path)) {
+  for (const Value* value : values_of(conditions, path)) {
     const auto same = std::ranges::find_if(laws, [&](const auto& law) {
       return member(*law.front(), "law") == member(*value, "law");
     });
@@ -61,8 +62,8 @@ std::string laws_html(const Source& source, const char* family,
   return laws.size() > 1 ? element("ul", items) : items;
 }
 
-std::string numbers_html(const Source& source, std::initializer_list<const char*> path) {
-  const std::vector<const Value*> values = values_of(source, path);
+std::string numbers_html(const Value::Array& conditions, std::initializer_list<const char*> path) {
+  const std::vector<const Value*> values = values_of(conditions, path);
   std::string text;
   for (std::size_t i = 0; i < std::min(values.size(), max_values); ++i) {
     text += (i == 0 ? "" : ", ") + words_of(*values[i]);
@@ -71,8 +72,8 @@ std::string numbers_html(const Source& source, std::initializer_list<const char*
   return escaped(text);
 }
 
-std::string swept_html(const Source& source) {
-  const Sweep sweep = sweep_of(source.shown_conditions());
+std::string swept_html(const Value::Array& conditions) {
+  const Sweep sweep = sweep_of(conditions);
   std::string items;
   for (const SweptKey& key : sweep.keys) {
     std::string values;
@@ -108,44 +109,56 @@ std::string errors_text(const Value::Array& conditions) {
          "and the MCSE covers them.";
 }
 
+/// Where training sets come from, in some conditions. \param sizes  n, as HTML
+std::string mechanisms_html(const Value::Array& all, const std::string& sizes) {
+  DefinitionList mechanisms;
+  mechanisms.add("training set", mathml("Y_i = m(X_i) + e_i, i = 1, …, n, E[e_i | X_i] = 0"));
+  mechanisms.add("n", sizes);
+  mechanisms.add("design", laws_html(all, "design", {"data", "design"}));
+  mechanisms.add("regression", laws_html(all, "regression", {"data", "regression"}));
+  mechanisms.add("noise", laws_html(all, "noise", {"data", "noise"}));
+  mechanisms.add("sequence", laws_html(all, "sequence", {"data", "sequence"}));
+  mechanisms.add("fixed design", numbers_html(all, {"data", "fixed_design"}));
+  mechanisms.add("queries", laws_html(all, "queries", {"queries"}));
+  mechanisms.add("varied", swept_html(all));
+  return mechanisms.html();
+}
+
+/// The same of a document that has the parameters of its scenario, with the n that it is of.
+std::string scenario_html(const Value& document, const std::string& sizes) {
+  return mechanisms_html({{Value::Members{{"parameters", {}, member(document, "parameters")}}, {}}},
+                         sizes);
+}
+
 std::vector<Section> run_sections(const Source& source) {
   const Value none;
   const Value::Array& conditions = source.shown_conditions();
   const Value& first = conditions.empty() ? none : conditions.front();
   const std::string aims = text_of(parameter(first, {"scenario", "aims"}));
-  DefinitionList mechanisms;
-  mechanisms.add("training set", mathml("Y_i = m(X_i) + e_i, i = 1, …, n, E[e_i | X_i] = 0"));
-  mechanisms.add("n", numbers_html(source, {"data", "n"}));
-  mechanisms.add("design", laws_html(source, "design", {"data", "design"}));
-  mechanisms.add("regression", laws_html(source, "regression", {"data", "regression"}));
-  mechanisms.add("noise", laws_html(source, "noise", {"data", "noise"}));
-  mechanisms.add("sequence", laws_html(source, "sequence", {"data", "sequence"}));
-  mechanisms.add("fixed design", numbers_html(source, {"data", "fixed_design"}));
-  mechanisms.add("queries", laws_html(source, "queries", {"queries"}));
-  mechanisms.add("varied", swept_html(source));
-
   DefinitionList estimands;
+  const bool covary = have_covariance(conditions);
   estimands.add("mean squared error of the ensemble",
-                mathml("MSE = E(f(x) - m(x))^2 = B^2 + sum_h a_h^2 V_h + "
-                       "sum_{h ≠ l} a_h a_l C_{h l}",
+                mathml(std::string("MSE = E(f(x) - m(x))^2 = B^2 + sum_h a_h^2 V_h") +
+                           (covary ? " + sum_{h ≠ l} a_h a_l C_{h l}" : ""),
                        true));
   estimands.add("squared bias", mathml("B = E f(x) - m(x)"));
-  estimands.add("variance of a head, covariance of two",
-                mathml("V_h = Var f_h(x), C_{h l} = Cov(f_h(x), f_l(x))"));
+  estimands.add(
+      covary ? "variance of a head, covariance of two" : "variance of the head",
+      mathml(std::string("V_h = Var f_h(x)") + (covary ? ", C_{h l} = Cov(f_h(x), f_l(x))" : "")));
   const std::string over = paragraph(
       "Means and covariances are over training sets; figures are averaged over the "
       "queries.");
 
   DefinitionList methods;
   methods.add("ensemble", mathml(ensemble_formula(conditions), true));
-  methods.add("number of heads H", numbers_html(source, {"heads", "count"}));
-  methods.add("dimension of a head d_k", numbers_html(source, {"heads", "dim"}));
-  methods.add("subspaces", laws_html(source, "subspaces", {"heads", "subspaces"}));
-  methods.add("kernel", laws_html(source, "kernel", {"heads", "kernel"}));
+  methods.add("number of heads H", numbers_html(conditions, {"heads", "count"}));
+  methods.add("dimension of a head d_k", numbers_html(conditions, {"heads", "dim"}));
+  methods.add("subspaces", laws_html(conditions, "subspaces", {"heads", "subspaces"}));
+  methods.add("kernel", laws_html(conditions, "kernel", {"heads", "kernel"}));
   methods.add("stages of a head, in order", mechanism_html(conditions));
-  methods.add("head weights", laws_html(source, "weights", {"heads", "weights"}));
+  methods.add("head weights", laws_html(conditions, "weights", {"heads", "weights"}));
   if (source.kind == SourceKind::run) {
-    methods.add("estimator", numbers_html(source, {"run", "estimator"}));
+    methods.add("estimator", numbers_html(conditions, {"run", "estimator"}));
     double least = HUGE_VAL, most = 0;
     for (const Value& condition : conditions) {
       const double replicates = number_of(member(condition, "replicates"));
@@ -160,7 +173,8 @@ std::vector<Section> run_sections(const Source& source) {
     methods.add("closed form", escaped(text_of(member(first, "source"))));
   }
   return {{"Aims", paragraph(aims.empty() ? "The scenario states no aims." : aims)},
-          {"Data-generating mechanisms", mechanisms.html()},
+          {"Data-generating mechanisms",
+           mechanisms_html(conditions, numbers_html(conditions, {"data", "n"}))},
           {"Estimands", estimands.html() + over},
           {"Methods", methods.html()},
           {"Performance measures",
@@ -206,7 +220,7 @@ std::vector<Section> verdict_sections(const Source& source) {
     if (!file.empty()) files += element("li", element("code", escaped(file)));
   }
   return {
-      {"Aims", paragraph("To put claims to the test by simulation: " + names + ".")},
+      {"Aims", paragraph("Which of these claims hold, and in which readings: " + names + "?")},
       {"Data-generating mechanisms",
        paragraph("Each verdict is of the conditions of one scenario, which share their training "
                  "sets.") +
@@ -269,14 +283,25 @@ std::vector<Section> allocation_sections(const Source& source) {
   const Value::Array& studies = items_of(member(document, "studies"));
   const Value& study = studies.empty() ? document : studies.front();
   const std::string rule = text_of(member(study, "rule"));
-  std::string from = text_of(member(document, "source"));
+  const std::string from = text_of(member(document, "source"));
+  std::string sizes;
+  std::set<double> seen;
+  const auto add = [&](const Value& one) {
+    const double n = number_of(member(one, "n"));
+    if (seen.insert(n).second) sizes += (sizes.empty() ? "" : ", ") + axis_number(n);
+  };
+  std::ranges::for_each(studies, add);
+  if (studies.empty()) add(document);
   return {
-      {"Aims", paragraph("To divide a budget of D dimensions among H heads of dimension d_k, so "
-                         "that the mean squared error is smallest.") +
-                   element("p", mathml("H d_k ≤ D")) + "\n"},
+      {"Aims",
+       element("p", "How should a budget of " + mathml("D") + " dimensions be divided among " +
+                        mathml("H") + " heads of dimension " + mathml("d_k") + ", " +
+                        mathml("H d_k ≤ D") + ", so that the mean squared error is smallest?") +
+           "\n"},
       {"Data-generating mechanisms",
-       paragraph("Those of the scenario that the command names; all allocations are simulated on "
-                 "the same training sets.")},
+       scenario_html(document, sizes) +
+           (from.empty() ? paragraph("All allocations are simulated on the same training sets.")
+                         : "")},
       {"Estimands", element("p", mathml("MSE = E(f(x) - m(x))^2") +
                                      " of every allocation, averaged over the queries") +
                         "\n"},
@@ -297,9 +322,10 @@ std::vector<Section> map_sections(const Source& source) {
     sizes += (sizes.empty() ? "" : ", ") + axis_number(number_of(n));
   }
   return {
-      {"Aims", paragraph("To find where the best dimension of a head grows with n.")},
+      {"Aims", paragraph("Where does the best dimension of a head grow with n?")},
       {"Data-generating mechanisms",
-       paragraph("Every setting of the scenario that the command names, at n = " + sizes + ".")},
+       scenario_html(source.document, sizes) +
+           paragraph("These are of the first setting of the scenario; every one was simulated.")},
       {"Estimands", element("p", "The best dimension " + mathml("k^*(n) = \"argmin\"_k MSE(k, n)") +
                                      " between whole ones") +
                         "\n"},
@@ -312,23 +338,24 @@ std::vector<Section> map_sections(const Source& source) {
 
 std::vector<Section> head_sections(const Source& source) {
   const Value& document = source.document;
-  return {{"Aims", paragraph("To compare the diversity of the heads of a model with that of random "
-                             "heads of the same shape.")},
-          {"Data-generating mechanisms",
-           paragraph("Heads of " + text_of(member(document, "file")) +
-                     ", dimension of the design " + axis_number(number_of(member(document, "d"))) +
-                     "; " + axis_number(number_of(member(document, "random_sets"))) +
-                     " sets of random heads.")},
-          {"Estimands", paragraph("Diversity indices of each layer: 0 for heads on one subspace.")},
-          {"Methods", element("p",
-                              "Principal angles θ of the subspaces of two heads; mean squared "
-                              "cosine " +
-                                  mathml("frac{1}{k} sum_{i = 1}^k cos^2 θ_i")) +
-                          "\n"},
-          {"Performance measures",
-           element("p", mathml("z = frac{\"index\" - \"mean over random heads\"}{\"sd over random "
-                               "heads\"}")) +
-               "\n"}};
+  return {
+      {"Aims", paragraph("How diverse are the heads of the model, compared with random heads of "
+                         "the same shape?")},
+      {"Data-generating mechanisms",
+       paragraph("Heads of " + text_of(member(document, "file")) + ", dimension of the design " +
+                 axis_number(number_of(member(document, "d"))) + "; " +
+                 axis_number(number_of(member(document, "random_sets"))) +
+                 " sets of random heads.")},
+      {"Estimands", paragraph("Diversity indices of each layer: 0 for heads on one subspace.")},
+      {"Methods", element("p",
+                          "Principal angles θ of the subspaces of two heads; mean squared "
+                          "cosine " +
+                              mathml("frac{1}{k} sum_{i = 1}^k cos^2 θ_i")) +
+                      "\n"},
+      {"Performance measures",
+       element("p", mathml("z = frac{\"index\" - \"mean over random heads\"}{\"sd over random "
+                           "heads\"}")) +
+           "\n"}};
 }
 
 /// The parameter at `table.key` of the first condition, as JSON.
@@ -369,7 +396,14 @@ std::vector<Section> depth_sections(const Source& source) {
   const Value::Array& layers = items_of(member(first, "layers"));
   for (const LayerMetricDescription& metric : layer_metric_descriptions()) {
     if (layers.empty() || !member(layers[0], metric.name).is<Value::Members>()) continue;
-    estimands.add(metric.name, escaped(metric.doc));
+    const std::string formula = metric_formula(metric.name);
+    const std::string doc = metric.doc;
+    const std::size_t more = doc.find("; ");  // "undefined where R = 0"
+    estimands.add(
+        metric.name,
+        formula.empty()
+            ? escaped(doc)
+            : mathml(formula) + (more == std::string::npos ? "" : escaped(doc.substr(more))));
   }
 
   DefinitionList methods;

@@ -34,7 +34,8 @@ std::string outcome_text(const Value& verdict);
 std::string counterexample_text(const Value& verdict);
 
 /// What survives of the theory: a row a claim, with the readings under which it holds, those under
-/// which it fails, and the commands that show its counterexamples. Empty without verdicts.
+/// which it fails, and below them its counterexamples with the commands that show them. Empty
+/// without verdicts.
 std::string survives_html(const Source& source);
 
 }  // namespace headlab::tools

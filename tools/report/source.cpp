@@ -79,7 +79,17 @@ std::optional<Source> read_document(const std::string& text, const std::string& 
     throw InvalidInput(file + ": its conditions are no list - make it again");
   }
   source.conditions = std::max(count, source.shown_conditions().size());
-  if (source.kind == SourceKind::verdicts || source.kind == SourceKind::run) return source;
+  if (source.kind == SourceKind::run) return source;
+  if (source.kind == SourceKind::verdicts) {
+    std::vector<std::string> commands;
+    for (const Value& verdict : items_of(member(source.document, "claims"))) {
+      const std::string command = text_of(member(verdict, "replay"));
+      if (command.empty() || std::ranges::count(commands, command) > 0) continue;
+      commands.push_back(command);
+      source.command += (source.command.empty() ? "" : "\n") + command;
+    }
+    return source;
+  }
   source.command = text_of(member(source.document, "replay"));
   if (source.kind == SourceKind::heads) {
     const double seed = number_of(member(member(source.document, "headlab"), "seed"));

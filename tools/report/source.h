@@ -24,7 +24,8 @@ struct PrecisionCurve {
 struct Source {
   SourceKind kind = SourceKind::run;
   Value document;
-  std::string command = {};        ///< makes the results again; empty where it is not known
+  std::string command = {};  ///< makes the results again, of several verdicts a line for each;
+                             ///< empty where it is not known
   std::string scenario_text = {};  ///< empty where it is not known
   std::vector<PrecisionCurve> precision = {};
   std::size_t conditions = 0;  ///< of the results; the document may hold fewer

@@ -9,7 +9,9 @@
 
 #include "engine/files/document.h"
 #include "engine/files/json_writer.h"
+#include "engine/scenario/law_reader.h"
 #include "tools/report/figure.h"
+#include "tools/report/labels.h"
 #include "tools/report/markup.h"
 
 namespace headlab::tools {
@@ -71,7 +73,37 @@ std::vector<double> level_numbers(const std::vector<const Value*>& values) {
   return numbers;
 }
 
-constexpr std::size_t longest_part = 24;  ///< of a parameter in a label
+constexpr std::size_t longest_part = 24;   ///< of a parameter in a label
+constexpr std::size_t longest_array = 32;  ///< of an array, where its ends do not tell it apart
+
+/// A value in few letters: "(2, …, 2)" of a point, that of the first with their number of several.
+std::string brief_text(const Value& value) {
+  const Value::Array& items = items_of(value);
+  if (items.empty()) return to_json(value);
+  constexpr std::size_t few = 4;
+  if (items.front().is<Value::Array>()) {
+    const std::string first = brief_text(items.front());
+    return items.size() == 1 ? first : first + ", … [" + std::to_string(items.size()) + "]";
+  }
+  if (items.size() > few)
+    return "(" + to_json(items.front()) + ", …, " + to_json(items.back()) + ")";
+  std::string text;
+  for (const Value& item : items) text += (text.empty() ? "(" : ", ") + to_json(item);
+  return text + ")";
+}
+
+/// Texts of other values than numbers, words and tables: brief where those tell them apart.
+std::vector<std::string> array_texts(const std::vector<const Value*>& values) {
+  std::vector<std::string> brief, whole;
+  for (const Value* value : values) {
+    brief.push_back(brief_text(*value));
+    whole.push_back(to_json(*value));
+  }
+  const auto count = [](const std::vector<std::string>& texts) {
+    return std::set(texts.begin(), texts.end()).size();
+  };
+  return count(brief) == count(whole) ? brief : distinct_labels(whole, longest_array);
+}
 
 /// The law of a value, and what distinguishes it from the others of that law.
 std::string law_text(const Value& value, const std::vector<const Value*>& values) {
@@ -84,7 +116,8 @@ std::string law_text(const Value& value, const std::vector<const Value*>& values
           return member(*other, "law") == law && member(*other, name) != own;
         });
     if (!differs) continue;
-    text += (text.empty() ? "" : " ") + key + "=" + shortened(to_json(part), longest_part);
+    text += (text.empty() ? "" : " ") + key + "=" +
+            shortened_in_the_middle(brief_text(part), longest_part);
   }
   return text;
 }
@@ -157,15 +190,64 @@ std::string SweptKey::title() const {
   return text + (along.empty() ? "" : ")");
 }
 
+namespace {
+
+/// A key in words, as its own documentation has them where it is a parameter of a law.
+std::string words_of_key(const std::string& key) {
+  static const std::map<std::string, std::string> words = {
+      {"data.n", "training points n"},          {"heads.count", "number of heads H"},
+      {"heads.dim", "dimension of a head d_k"}, {"heads.value_dim", "dimension of a value d_v"},
+      {"layers.count", "number of layers L"},   {"tokens.n", "tokens n"}};
+  if (const auto found = words.find(key); found != words.end()) return found->second;
+  std::string text = key.substr(key.rfind('.') + 1);
+  std::ranges::replace(text, '_', ' ');
+  if (text == "sd") text = "standard deviation";
+  if (text == "df") text = "degrees of freedom";
+  return text;
+}
+
+/// " (rad)" of a parameter that its documentation gives in radians; of a key that is none nothing.
+std::string unit_of_key(const std::string& key) {
+  const std::size_t dot = key.rfind('.');
+  if (dot == std::string::npos) return "";
+  const std::string family = key.substr(0, dot), name = key.substr(dot + 1);
+  for (const LawDescription& law : describe_laws()) {
+    if (!("." + family).ends_with("." + law.family)) continue;
+    for (const ParameterDescription& one : law.parameters) {
+      // "radians a unit of x" is another unit.
+      const std::size_t at = one.doc.find("radians");
+      if (one.key == name && at != std::string::npos && one.doc.compare(at, 9, "radians a") != 0) {
+        return " (rad)";
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string axis_title(const std::string& key) {
+  return words_of_key(key) + unit_of_key(key);
+}
+
+std::string SweptKey::words() const {
+  std::string text = axis_title(key);
+  for (std::size_t i = 0; i < along.size(); ++i) {
+    text += (i == 0 ? ", with " : ", ") + words_of_key(along[i]);
+  }
+  return text;
+}
+
 std::vector<std::string> level_texts(const std::vector<const Value*>& values) {
   std::vector<std::string> texts;
   const std::vector<double> numbers = level_numbers(values);
+  const std::vector<std::string> arrays = array_texts(values);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const Value& value = *values[i];
     texts.push_back(!std::isnan(numbers[i])      ? number_text(numbers[i])
                     : value.is<std::string>()    ? text_of(value)
                     : value.is<Value::Members>() ? law_text(value, values)
-                                                 : shortened(to_json(value), longest_part));
+                                                 : arrays[i]);
   }
   // Long values that begin alike are told apart by their numbers.
   const std::vector<std::string> own = texts;
@@ -183,13 +265,58 @@ std::string Sweep::short_key(std::size_t key) const {
   return same == 1 ? name : keys[key].key;
 }
 
-std::string Sweep::condition_text(std::size_t condition) const {
+std::string Sweep::text_of_keys(std::size_t condition, const std::vector<bool>& wanted) const {
   std::string text;
   for (std::size_t k = 0; k < keys.size(); ++k) {
+    if (!wanted[k]) continue;
     text +=
         (text.empty() ? "" : ", ") + short_key(k) + " " + keys[k].levels[places[condition][k]].text;
   }
   return text;
+}
+
+std::string Sweep::condition_text(std::size_t condition) const {
+  return text_of_keys(condition, std::vector<bool>(keys.size(), true));
+}
+
+std::vector<std::string> Sweep::condition_texts(const std::vector<std::size_t>& conditions) const {
+  std::vector<bool> varies(keys.size(), conditions.size() < 2);
+  for (const std::size_t c : conditions) {
+    for (std::size_t k = 0; k < keys.size(); ++k) {
+      if (places[c][k] != places[conditions.front()][k]) varies[k] = true;
+    }
+  }
+  std::vector<std::string> texts;
+  for (const std::size_t c : conditions) texts.push_back(text_of_keys(c, varies));
+  return texts;
+}
+
+std::vector<std::size_t> Sweep::thinned(std::size_t most) const {
+  // Of the key with most levels one is left out, until few enough conditions are left.
+  std::vector<std::size_t> kept;
+  for (const SweptKey& key : keys) kept.push_back(key.levels.size());
+  while (true) {
+    std::vector<std::set<std::size_t>> levels;
+    for (std::size_t k = 0; k < keys.size(); ++k) {
+      const std::vector<std::size_t> some = spread(keys[k].levels.size(), kept[k]);
+      levels.emplace_back(some.begin(), some.end());
+    }
+    std::vector<std::size_t> all;
+    for (std::size_t c = 0; c < places.size(); ++c) {
+      bool wanted = true;
+      for (std::size_t k = 0; k < keys.size(); ++k) wanted &= levels[k].contains(places[c][k]);
+      if (wanted) all.push_back(c);
+    }
+    const auto largest = std::ranges::max_element(kept);
+    if (all.size() <= most) return all;
+    if (largest == kept.end() || *largest < 3) {
+      // Two levels of each key are too many still, or conditions differ in no key.
+      std::vector<std::size_t> some;
+      for (const std::size_t i : spread(all.size(), most)) some.push_back(all[i]);
+      return some;
+    }
+    --*largest;
+  }
 }
 
 std::vector<DifferingKey> differing_keys(const Value::Array& conditions) {
@@ -223,15 +350,15 @@ ScaleKind Layout::scale() const {
   return kind_for_levels(numbers);
 }
 
-std::vector<Tick> Layout::ticks() const {
+std::vector<Tick> Layout::ticks(const Scale& x) const {
   std::vector<Tick> ticks;
   if (along == nullptr) return ticks;
+  std::vector<double> numbers;
   for (std::size_t i = 0; i < along->levels.size(); ++i) {
-    const Level& level = along->levels[i];
-    ticks.push_back({along->numeric ? level.number : static_cast<double>(i),
-                     along->numeric ? axis_number(level.number) : level.text});
+    ticks.push_back({static_cast<double>(i), along->levels[i].text});
+    numbers.push_back(along->levels[i].number);
   }
-  return ticks;
+  return along->numeric ? ticks_for(x, numbers) : ticks;
 }
 
 Layout layout_of(const Sweep& sweep, std::size_t panels, std::size_t points) {

@@ -17,6 +17,9 @@ struct Level {
   double number;  ///< NaN where the value is not one number
 };
 
+/// A key in words, with the unit of a parameter that has one: "training points n", "angle (rad)".
+std::string axis_title(const std::string& key);
+
 /// A swept key, with keys that move along with it.
 struct SweptKey {
   std::string key;
@@ -24,11 +27,13 @@ struct SweptKey {
   std::vector<Level> levels;  ///< numbers ascending, others in the order of the conditions
   bool numeric = false;
 
-  /// "data.n (and heads.dim)"
+  /// "data.n (with heads.dim)"
   std::string title() const;
+  /// The same in words, as for an axis.
+  std::string words() const;
 };
 
-/// Short texts that tell values apart: "0.5", "haar", "normal df=3".
+/// Short texts that tell values apart: "0.5", "haar", "normal df=3", "(2, …, 2)".
 std::vector<std::string> level_texts(const std::vector<const Value*>& values);
 
 struct Sweep {
@@ -39,6 +44,13 @@ struct Sweep {
   std::string short_key(std::size_t key) const;
   /// "n 50, count 4"
   std::string condition_text(std::size_t condition) const;
+  /// The same of some conditions, without the keys that have one value in all of them.
+  std::vector<std::string> condition_texts(const std::vector<std::size_t>& conditions) const;
+  /// At most `most` conditions, those of evenly spread levels of every key, so that groups compare.
+  std::vector<std::size_t> thinned(std::size_t most) const;
+
+ private:
+  std::string text_of_keys(std::size_t condition, const std::vector<bool>& wanted) const;
 };
 
 /// A key by which the parameters of conditions differ, with the value of each.
@@ -70,7 +82,8 @@ struct Layout {
   /// Where a condition stands: its number, or that of its level.
   double place(const Sweep& sweep, std::size_t condition) const;
   ScaleKind scale() const;
-  std::vector<Tick> ticks() const;
+  /// Round numbers, or every level by its words.
+  std::vector<Tick> ticks(const Scale& x) const;
 };
 
 /// At most `panels` panels of `points` conditions.

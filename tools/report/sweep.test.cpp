@@ -57,7 +57,7 @@ TEST(Sweep, TakesAnArrayOfOneNumberForThatNumber) {
   // Of arrays of several lengths each is what was written.
   const Sweep lengths = sweep_of(conditions_of({R"({"a": [0.5, 0.5]})", R"({"a": [1.0]})"}));
   EXPECT_FALSE(lengths.keys.at(0).numeric);
-  EXPECT_EQ(lengths.condition_text(0), "a [0.5,0.5]");
+  EXPECT_EQ(lengths.condition_text(0), "a (0.5, 0.5)");
   const Sweep mixed = sweep_of(conditions_of({R"({"a": [30, 30]})", R"({"a": 60})"}));
   EXPECT_TRUE(mixed.keys.at(0).numeric);
   const Sweep alike =

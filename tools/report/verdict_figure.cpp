@@ -6,14 +6,15 @@
 #include <map>
 
 #include "tools/report/figure.h"
+#include "tools/report/labels.h"
 #include "tools/report/sections.h"
 
 namespace headlab::tools {
 namespace {
 
-constexpr std::size_t max_rows = 34;  ///< of one picture, so that it fits a page of A4
-constexpr double row_step = 22;
-constexpr std::size_t longest_row_label = 57;
+constexpr std::size_t max_rows = 24;  ///< of one picture, so that it fits a page of A4
+constexpr double row_step = 36;       ///< a line of words over one of marks
+constexpr double mark_place = 25;     ///< of the marks in a row
 
 struct OutcomeStyle {
   const char* name;
@@ -74,30 +75,57 @@ std::vector<std::string> scenarios_that_tell_apart(const Value::Array& verdicts)
   return names;
 }
 
-Canvas draw_forest(const std::vector<ForestRow>& rows, const Range& range) {
-  const double top = 44;
-  double left = 120;
+/// How far from 0 the axis of some rows goes: what is far beyond the most of them is an arrow.
+double reach_of(const std::vector<ForestRow>& rows) {
+  constexpr double least = 1.5, usual = 8, beyond_median = 3;
+  std::vector<double> reaches;
   for (const ForestRow& row : rows) {
-    left = std::max(left, 22 + 0.86 * text_width(shortened(row.label, longest_row_label)));
+    const double error = std::isfinite(row.effect.mcse) ? band_errors * row.effect.mcse : 0;
+    const double reach = std::abs(row.effect.value) + error;
+    if (std::isfinite(reach)) reaches.push_back(reach);
   }
-  const double bottom = top + row_step * static_cast<double>(rows.size());
-  Canvas canvas(figure_width, bottom + 44);
+  if (reaches.empty()) return least;
+  std::ranges::sort(reaches);
+  const double limit = std::max(usual, beyond_median * reaches[(reaches.size() - 1) / 2]);
+  return std::max(least, 1.1 * std::min(reaches.back(), limit));
+}
+
+/// An arrow at the edge of the axis with the value of what lies beyond it.
+void draw_beyond(Canvas& canvas, const Axes& axes, const ForestRow& row, double y) {
+  const double side = row.effect.value < 0 ? -1 : 1;
+  const double edge = side < 0 ? axes.box.left : axes.box.right;
+  const std::string color = "c" + std::to_string(row.style->color);
+  canvas.line({edge - 26 * side, y}, {edge - 9 * side, y}, "whisker " + color);
+  canvas.polygon({{edge, y}, {edge - 10 * side, y - 5}, {edge - 10 * side, y + 5}},
+                 "mark " + color);
+  canvas.text({edge - 32 * side, y + 4}, with_minus_sign(estimate_text(row.effect)),
+              side < 0 ? "start" : "end", "halo");
+}
+
+Canvas draw_forest(const std::vector<ForestRow>& rows, double width) {
+  const double left = 20, right = width - 20;
   std::vector<LegendEntry> legend;
   for (const OutcomeStyle& style : outcome_styles) {
     if (std::ranges::any_of(rows, [&](const ForestRow& row) { return row.style == &style; })) {
       legend.push_back({style.color, style.name, style.hollow});
     }
   }
+  const double top = legend_height(width, legend) + 8;
+  const double bottom = top + row_step * static_cast<double>(rows.size());
+  Canvas canvas(width, bottom + 44);
   draw_legend(canvas, legend);
-  const Axes axes{{left, top, figure_width - 16, bottom},
-                  Scale(ScaleKind::signed_log, range.low, range.high, left, figure_width - 16),
-                  {}};
+  const double reach = reach_of(rows);
+  const Axes axes{
+      {left, top, right, bottom}, Scale(ScaleKind::signed_log, -reach, reach, left, right), {}};
+  std::vector<std::string> labels;
+  for (const ForestRow& row : rows) labels.push_back(row.label);
+  labels = distinct_labels(labels, characters_in(right - left));
   for (const ForestRow& row : rows) {
     const double y = top + row_step * static_cast<double>(&row - rows.data());
     // The zone in which the claim holds.
     if (!row.own_unit) {
-      const double right = row.one_sided ? axes.box.right : axes.x(1);
-      canvas.rectangle({axes.x(-1), y + 2, right, y + row_step - 2}, "zone");
+      const double zone_end = row.one_sided ? axes.box.right : axes.x(1);
+      canvas.rectangle({axes.x(-1), y + 16, zone_end, y + row_step - 2}, "zone");
     }
   }
   const std::vector<Tick> ticks = axes.x.ticks(8);
@@ -107,10 +135,15 @@ Canvas draw_forest(const std::vector<ForestRow>& rows, const Range& range) {
   }
   draw_x_axis(canvas, axes, {"effect in units of the margin", ticks});
   for (const ForestRow& row : rows) {
-    const double y = top + row_step * (static_cast<double>(&row - rows.data()) + 0.5);
-    canvas.text({left - 8, y + 4}, shortened(row.label, longest_row_label), "end", "small");
+    const auto number = static_cast<std::size_t>(&row - rows.data());
+    const double y = top + row_step * static_cast<double>(number) + mark_place;
+    canvas.text({left, y - 12}, labels[number], "start", "halo");
     if (!std::isfinite(row.effect.value)) {
       canvas.text({axes.x(0), y + 4}, "no effect", "middle", "halo");
+      continue;
+    }
+    if (std::abs(row.effect.value) > reach) {
+      draw_beyond(canvas, axes, row, y);
       continue;
     }
     const std::string color = "c" + std::to_string(row.style->color);
@@ -140,7 +173,6 @@ std::string counts_text(const std::vector<ForestRow>& rows) {
 std::vector<Picture> verdict_figures(const Source& source) {
   std::vector<ForestRow> rows;
   const Value::Array& verdicts = items_of(member(source.document, "claims"));
-  std::vector<double> ends = {-1.5, 1.5};
   bool own_unit = false, one_sided = false;
   const std::vector<std::string> scenarios = scenarios_that_tell_apart(verdicts);
   for (std::size_t i = 0; i < verdicts.size(); ++i) {
@@ -149,14 +181,10 @@ std::vector<Picture> verdict_figures(const Source& source) {
       rows.back().label = text_of(member(verdicts[i], "claim")) + ": " + reading_text(verdicts[i]) +
                           " (" + scenarios[i] + ")";
     }
-    const Estimate& effect = rows.back().effect;
-    const double error = std::isfinite(effect.mcse) ? band_errors * effect.mcse : 0;
-    ends.insert(ends.end(), {effect.value - error, effect.value + error});
     own_unit = own_unit || rows.back().own_unit;
     one_sided = one_sided || rows.back().one_sided;
   }
   if (rows.empty()) return {};
-  const Range range = range_of(ScaleKind::signed_log, ends);
   const std::size_t parts = (rows.size() + max_rows - 1) / max_rows;
   std::vector<Picture> figures;
   for (std::size_t part = 0; part < parts; ++part) {
@@ -176,18 +204,22 @@ std::vector<Picture> verdict_figures(const Source& source) {
            axis_number(number_of(member(verdict, "comparisons"))),
            axis_number(number_of(member(verdict, "replicates")))});
     }
+    const double reach = reach_of(shown);
+    const bool beyond = std::ranges::any_of(
+        shown, [&](const ForestRow& row) { return std::abs(row.effect.value) > reach; });
     figures.push_back(
         {.title = parts == 1 ? "Effects and zones of equivalence"
                              : "Effects and zones of equivalence, part " +
                                    std::to_string(part + 1) + " of " + std::to_string(parts),
          .finding = "Of " + std::to_string(shown.size()) +
                     (shown.size() == 1 ? " verdict: " : " verdicts: ") + counts_text(shown) + ".",
-         .canvas = draw_forest(shown, range),
+         .draw = [=](double width) { return draw_forest(shown, width); },
          .table = std::move(table),
          .note = sentences(
              {"The shaded zone is what the margin allows.",
               one_sided ? "An order allows everything to the right of its zone's left end." : "",
               "Whiskers are ± 2 MCSE; the axis is logarithmic away from 0.",
+              beyond ? "An arrow stands for an effect beyond the axis." : "",
               own_unit ? "Effects with a margin of 0 are in their own unit, without a zone."
                        : ""})});
   }

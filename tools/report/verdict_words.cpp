@@ -118,7 +118,7 @@ std::string counterexamples_html(const ClaimRow& row) {
     items += element("li", "and " + std::to_string(all.size() - max_counterexamples) +
                                " more among the verdicts below");
   }
-  return items.empty() ? "–" : element("ul", items);
+  return element("ul", items);
 }
 
 /// "holds in ..." of "hold in ..."
@@ -226,12 +226,16 @@ std::string survives_html(const Source& source) {
                       std::to_string(row.unexpected) + " not as expected beforehand");
     }
     body += element("tr", element("th", {{"scope", "row"}}, name) +
-                              element("td", readings_html(row, holds)) + element("td", failing) +
-                              element("td", counterexamples_html(row))) +
+                              element("td", readings_html(row, holds)) + element("td", failing)) +
             "\n";
+    if (!row.refuted.empty()) {
+      body += element("tr", element("td", {{"colspan", "3"}},
+                                    "Counterexamples:" + counterexamples_html(row))) +
+              "\n";
+    }
   }
   std::string headings;
-  for (const char* heading : {"claim", "holds as", "fails as", "counterexample"}) {
+  for (const char* heading : {"claim", "holds as", "fails as"}) {
     headings += element("th", {{"scope", "col"}}, heading);
   }
   std::string counts;

@@ -24,6 +24,7 @@ class Selector {
     study_.n = base.n;
     study_.fixed_design = base.fixed_design;
     study_.seed = base.seed;
+    study_.parameters = base.parameters;
     study_.queries = std::visit([](const auto& law) { return law.size(); }, base.queries);
     study_.rule = options.rule;
     study_.guarantee = options.guarantee;

@@ -69,6 +69,7 @@ struct AllocationStudy {
   bool fixed_design = false;  ///< one set of n points, not their law
   int queries = 1;
   std::uint64_t seed = 0;
+  Parameters parameters = {};  ///< of the scenario
   BandwidthRule rule = BandwidthRule::fixed;
   SelectionGuarantee guarantee;
   std::vector<AllocationRow> rows;  ///< by k

@@ -5,10 +5,15 @@
 #include <type_traits>
 
 #include "engine/files/json_fields.h"
+#include "engine/files/json_writer.h"
 #include "engine/files/made_by.h"
 
 namespace headlab {
 namespace {
+
+JsonText parameters_text(const Parameters& parameters) {
+  return {to_json(parameters.tree())};
+}
 
 /// Growth of the best number of heads at one n.
 struct HeadGrowthRecord {
@@ -62,6 +67,7 @@ std::string allocation_json(const std::vector<ReplayedAllocation>& studies,
   for (const auto& [n, of_heads] : head_growth) heads.push_back({n, of_heads});
   return json_text(MadeDocument{
       MadeBy{program, first.machine, first.seed}, [&](auto& visit) {
+        visit("parameters", parameters_text(first.parameters), "of the scenario");
         if (studies.size() == 1) {
           studies[0].fields(visit);
         } else {
@@ -86,13 +92,14 @@ std::string regime_json(const RegimeMap& map, const Provenance& program,
         visit("seconds", map.outcome.seconds, "wall time", {.unit = "s"});
         visit("replay", replay, "command that gives the same bits");
         visit("n", map.sizes, "training points in one training set");
+        visit("parameters", parameters_text(map.parameters), "of the scenario's first setting");
         visit("cells", records_of(map, map.cells), "settings, rules and budgets", {.item = "cell"});
         visit("head_growth", records_of(map, map.heads), "settings, rules and n", {.item = "cell"});
       }});
 }
 
 std::string theory_json(const std::vector<TheoryGrowth>& growths, const std::string& limits,
-                        const Provenance& program) {
+                        const Provenance& program, const std::string& replay) {
   return json_text(
       MadeDocument{MadeBy{program}, [&](auto& visit) {
                      const TheoryGrowth& first = growths.at(0);
@@ -100,6 +107,8 @@ std::string theory_json(const std::vector<TheoryGrowth>& growths, const std::str
                            "closed forms used");
                      visit("rule", rule_name(first.rule), "bandwidth rule");
                      visit("limits", limits, "what the figures are means over");
+                     visit("replay", replay, "command that gives the same numbers");
+                     visit("parameters", parameters_text(first.parameters), "of the scenario");
                      std::vector<TheoryStudy> studies;
                      for (const TheoryGrowth& growth : growths) {
                        studies.insert(studies.end(), growth.studies.begin(), growth.studies.end());

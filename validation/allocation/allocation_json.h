@@ -41,7 +41,8 @@ std::string regime_json(const RegimeMap& map, const Provenance& program, const s
 
 /// Allocations by theory as one JSON object (docs/allocation-theory.md), ending in a newline.
 /// \param limits what the figures are means over (theory_limits())
+/// \param replay the command that makes them again
 std::string theory_json(const std::vector<TheoryGrowth>& growths, const std::string& limits,
-                        const Provenance& program);
+                        const Provenance& program, const std::string& replay);
 
 }  // namespace headlab

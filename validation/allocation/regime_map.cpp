@@ -179,6 +179,7 @@ RegimeMap map_regimes(const Scenario& scenario, std::span<const BandwidthRule> r
                 .settings = {},
                 .sizes = {sizes.begin(), sizes.end()},
                 .seed = scenario.conditions.at(0).seed,
+                .parameters = scenario.conditions.at(0).parameters,
                 .cells = {},
                 .heads = {}};
   const std::size_t all = scenario.conditions.size() * rules.size() * budgets.size();

@@ -42,6 +42,7 @@ struct RegimeMap {
   std::vector<std::vector<std::string>> settings;  ///< [conditions][keys], as TOML
   std::vector<std::uint64_t> sizes;
   std::uint64_t seed = 0;
+  Parameters parameters = {};      ///< of the scenario, in its first setting
   std::vector<RegimeCell> cells;   ///< by condition, rule, budget; those reached
   std::vector<RegimeHeads> heads;  ///< where there are three budgets
   Outcome outcome;

@@ -181,7 +181,11 @@ BestDimension best_of(const std::vector<TheoryRow>& rows, const Use& use) {
 /// An empty study of each n, ascending.
 TheoryGrowth empty_growth(const Condition& base, int budget, TheoryMean mean, BandwidthRule rule,
                           std::span<const std::uint64_t> sizes) {
-  TheoryGrowth growth{.budget = budget, .mean = mean, .rule = rule, .softmax = is_softmax(base)};
+  TheoryGrowth growth{.budget = budget,
+                      .mean = mean,
+                      .rule = rule,
+                      .softmax = is_softmax(base),
+                      .parameters = base.parameters};
   for (const std::uint64_t n : sizes) growth.studies.push_back({.budget = budget, .n = n});
   std::ranges::sort(growth.studies, {}, &TheoryStudy::n);
   return growth;

@@ -117,6 +117,7 @@ struct TheoryGrowth {
   TheoryMean mean = TheoryMean::population;
   BandwidthRule rule = BandwidthRule::fixed;
   bool softmax = false;
+  Parameters parameters = {};        ///< of the scenario
   std::vector<TheoryStudy> studies;  ///< by n, ascending
   std::vector<double> slopes;        ///< [n - 1] of k* between neighbours, dimensions a decade
   GrowthConstants constants;         ///< under `fixed`, of the population

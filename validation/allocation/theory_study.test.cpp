@@ -70,7 +70,7 @@ TEST(TheoryStudy, RowsAreTheErrorsOfTheTheoryAndKStarGrows) {
   }
   EXPECT_EQ(growth.slopes.size(), 2u);
   const auto json = nlohmann::json::parse(
-      theory_json({growth}, theory_limits(condition(), TheoryMean::population), {}));
+      theory_json({growth}, theory_limits(condition(), TheoryMean::population), {}, {}));
   EXPECT_EQ(json["studies"].size(), 3u);
   EXPECT_EQ(json["studies"][0]["allocations"].size(), 6u);
   EXPECT_EQ(json["growth"][0]["slopes"].size(), 2u);
@@ -180,7 +180,7 @@ TEST(ExactStudy, TunedWidthsAreBestAndSizesAscend) {
     }
   }
   const auto json = nlohmann::json::parse(
-      theory_json({tuned}, theory_limits(small_condition_text(), tuned.mean), {}));
+      theory_json({tuned}, theory_limits(small_condition_text(), tuned.mean), {}, {}));
   EXPECT_EQ(json["source"], "exact");
   EXPECT_TRUE(json["growth"][0]["first_order"].is_null());
 }

@@ -137,8 +137,11 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, const AllocateRe
   const Stopwatch watch;
   ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.quiet);
   std::vector<TheoryGrowth> growths;
+  const std::string again =
+      again_text(arguments, "", numbers_text(request.budgets), numbers_text(request.sizes),
+                 rule_name(request.options.rule), " --source " + arguments.source);
   const auto document = [&] {
-    return theory_json(growths, theory_limits(base, mean), provenance());
+    return theory_json(growths, theory_limits(base, mean), provenance(), again);
   };
   Outcome outcome;
   for (const std::uint64_t budget : request.budgets) {

@@ -56,7 +56,7 @@ Found theory_of(const AllocateRequest& request, const Condition& base, const Ses
       break;
     }
   }
-  found.json = theory_json(growths, theory_limits(base, *request.theory), provenance());
+  found.json = theory_json(growths, theory_limits(base, *request.theory), provenance(), {});
   found.text = tools::allocation_theory_table(base, growths);
   return found;
 }
