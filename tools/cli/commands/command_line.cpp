@@ -132,12 +132,27 @@ Program::Program() {
   });
   app.footer(exit_codes_text() +
              "\nTry: headlab list scenarios, headlab help run, headlab help figures");
-  commands = {
-      run_command(),     theory_command(),       validate_command(), allocate_command(),
-      dataset_command(), replay_command(),       diff_command(),     report_command(),
-      table_command(),   along_command(),        merge_command(),    status_command(),
-      hdi_command(),     import_heads_command(), compress_command(), import_activations_command(),
-      heads_command(),   init_command(),         list_command(),     doctor_command()};
+  commands = {run_command(),
+              theory_command(),
+              validate_command(),
+              allocate_command(),
+              dataset_command(),
+              replay_command(),
+              diff_command(),
+              report_command(),
+              table_command(),
+              along_command(),
+              plot_command(),
+              merge_command(),
+              status_command(),
+              hdi_command(),
+              import_heads_command(),
+              compress_command(),
+              import_activations_command(),
+              heads_command(),
+              init_command(),
+              list_command(),
+              doctor_command()};
   const auto topic = std::make_shared<std::string>();
   commands.push_back({.name = "help",
                       .summary = "Explain a command, or the figures of the tables",

@@ -60,6 +60,7 @@ Command diff_command();
 Command report_command();
 Command table_command();
 Command along_command();
+Command plot_command();
 Command merge_command();
 Command status_command();
 Command hdi_command();

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures of results with their error bars, by matplotlib, which is imported on use.
 
-Every function returns the Axes and takes one as ``ax``. Error bars are one Monte Carlo standard
-error, 95 % intervals for verdicts; figures without a standard error have none.
+Every function but ``convert`` returns the Axes and takes one as ``ax``. Names, colours, error bars
+of 2 Monte Carlo standard errors and the rule for logarithmic axes are those of reports; figures
+without a standard error have no bars.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,8 +23,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-# Colours that stay apart for colour-blind readers and in grey.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+# Colours of a report, which stay apart for colour-blind readers and in grey: the MSE is black, its
+# terms follow.
+_COLOURS = ("#000000", "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
+_BAR_ERRORS = 2  # standard errors to either side
 _STYLES: tuple[tuple[Any, str], ...] = (
     ("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"), ((0, (5, 1, 1, 1, 1, 1)), "v"), ((0, (1, 4)), "P"),
 )  # fmt: skip
@@ -41,6 +45,31 @@ def _axes(ax: Axes | None) -> Axes:
         raise ImportError("needs matplotlib - pip install matplotlib") from None
     made: Axes = plt.subplots(layout="constrained")[1]
     return made
+
+
+def _bars(errors: NDArray[Any] | None, order: Sequence[int]) -> NDArray[Any] | None:
+    """Half lengths of error bars."""
+    return None if errors is None else _BAR_ERRORS * errors[order]
+
+
+def _spread(values: Iterable[float]) -> float:
+    """Largest over smallest of positive numbers, 0 where one is not positive."""
+    known = [float(one) for one in values if math.isfinite(one)]
+    return max(known) / min(known) if known and min(known) > 0 else 0.0
+
+
+def _logarithmic_levels(values: Iterable[float]) -> bool:
+    """Whether levels span a factor of 8 and lie more evenly by their logarithms, as in a report."""
+    known = sorted({float(one) for one in values})
+    if len(known) < 2 or _spread(known) < 8:
+        return False
+    gaps = [b - a for a, b in zip(known, known[1:], strict=False)]
+    steps = [math.log(b / a) for a, b in zip(known, known[1:], strict=False)]
+    return max(steps) / min(steps) < max(gaps) / min(gaps)
+
+
+def _logarithmic_figure(values: Iterable[float]) -> bool:
+    return _spread(values) > 20
 
 
 def _label(figure: str) -> str:
@@ -250,17 +279,21 @@ class Plots:
         for (label, rows), colour in zip(along.series, _colours(len(along.series)), strict=True):
             order = [rows[i] for i in np.argsort(along.places[rows], kind="stable")]
             ax.errorbar(
-                along.places[order], values[order], yerr=None if errors is None else errors[order],
+                along.places[order], values[order], yerr=_bars(errors, order),
                 label=label, color=colour, marker="o", markersize=4, capsize=3,
                 linestyle="-" if along.words is None else "none",
             )  # fmt: skip
-        self._name_axes(ax, along, _label(figure))
+        self._name_axes(ax, along, _label(figure), values)
         if len(along.series) > 1:
             _legend(ax, along.series_name)
         return ax
 
-    def _name_axes(self, ax: Axes, along: _Along, name: str) -> None:
-        if along.words is not None:
+    def _name_axes(self, ax: Axes, along: _Along, name: str, values: NDArray[Any]) -> None:
+        if _logarithmic_figure(values):
+            ax.set_yscale("log", nonpositive="clip")
+        if along.words is None and _logarithmic_levels(along.places):
+            ax.set_xscale("log")
+        elif along.words is not None:
             _words_below(ax, range(len(along.words)), along.words)
         elif along.places.dtype.kind == "i":
             from matplotlib.ticker import MaxNLocator
@@ -284,11 +317,11 @@ class Plots:
             order = [rows[i] for i in np.argsort(along.places[rows], kind="stable")]
             for figure, (values, errors), colour in zip(figures, known, _COLOURS, strict=False):
                 ax.errorbar(
-                    along.places[order], values[order], yerr=None if errors is None else errors[order],
+                    along.places[order], values[order], yerr=_bars(errors, order),
                     label=_label(figure), color=colour, marker=marker, markersize=4, capsize=3,
                     linestyle=line if along.words is None else "none",
                 )  # fmt: skip
-        self._name_axes(ax, along, "MSE and its terms")
+        self._name_axes(ax, along, "MSE and its terms", known[0][0])
         if several:
             from matplotlib.lines import Line2D
 
@@ -331,7 +364,7 @@ class Plots:
             ax.bar(at, values, bottom=base, label=_label(term), color=colour)
             up, down = up + np.maximum(values, 0), down + np.minimum(values, 0)
         ax.errorbar(
-            at, known["mse"][0], yerr=known["mse"][1], fmt="o", color="black",
+            at, known["mse"][0], yerr=_bars(known["mse"][1], range(count)), fmt="o", color="black",
             markersize=4, capsize=3, label=_label("mse"),
         )  # fmt: skip
         _words_below(ax, at.tolist(), words)
@@ -371,7 +404,10 @@ class Plots:
         power = math.floor(math.log10(largest)) if largest > 0 else 0
         power = power if not -3 <= power <= 3 else 0
         values, errors, largest = values / 10.0**power, errors / 10.0**power, largest / 10.0**power
-        image = ax.imshow(values, cmap="RdBu_r", vmin=-largest, vmax=largest)
+        positive = bool((values >= 0).all())
+        image = ax.imshow(
+            values, cmap="Blues" if positive else "RdBu_r", vmin=0 if positive else -largest, vmax=largest
+        )
         ax.figure.colorbar(image, ax=ax, label="covariance" + (f" / $10^{{{power}}}$" if power else ""))
         if len(values) <= 8:
             for (i, j), value in np.ndenumerate(values):
@@ -404,12 +440,12 @@ class Plots:
         for condition, ((counts, values), colour) in enumerate(zip(found, _colours(len(found)), strict=True)):
             if len(counts) == 0:
                 continue
-            error = self._r["mse_mcse"][condition] * np.sqrt(counts[-1] / counts)
+            error = _BAR_ERRORS * self._r["mse_mcse"][condition] * np.sqrt(counts[-1] / counts)
             ax.plot(counts, values, color=colour, label=self._condition(condition))
             ax.fill_between(
                 counts, values - error, values + error, color=colour, alpha=0.2, linewidth=0
             )
-        ax.set(xscale="log", xlabel="replicates", ylabel="MSE ± MCSE", title=self._title())
+        ax.set(xscale="log", xlabel="replicates", ylabel="MSE ± 2 MCSE", title=self._title())
         if len(found) > 1:
             _legend(ax)
         return ax
@@ -472,7 +508,7 @@ def _running_mse(r: _Figures, nodes: Any, condition: int) -> tuple[NDArray[Any],
 
 
 def verdicts(v: Iterable[Any], ax: Axes | None = None) -> Axes:
-    """Effects of verdicts with 95 % intervals, over the grey range in which a form still holds.
+    """Effects of verdicts ± 2 standard errors, over the grey range in which a form still holds.
 
     An effect that is far larger than the margins is an arrow at the edge, with its value.
     """
@@ -484,14 +520,14 @@ def verdicts(v: Iterable[Any], ax: Axes | None = None) -> Axes:
         raise ScenarioError("verdicts: none has an effect to draw")
     ax = _axes(ax)
     effects = [float(one.effect or 0) for one in known]
-    widths = [1.96 * float(one.mcse or 0) for one in known]
+    widths = [_BAR_ERRORS * float(one.mcse or 0) for one in known]
     reach = [abs(effect) + width for effect, width in zip(effects, widths, strict=True)]
     margins = [one.margin for one in known]
     limit = 1.1 * max([*reach, *margins])
     if max(margins) > 0:
         limit = min(limit, max(8 * max(margins), 3 * sorted(reach)[(len(reach) - 1) // 2]))
     limit = limit or 1.0
-    colours = {"supported": _COLOURS[2], "refuted": _COLOURS[1]}
+    colours = {"supported": _COLOURS[3], "refuted": _COLOURS[4]}
     for place, (one, effect, width) in enumerate(zip(known, effects, widths, strict=True)):
         high = one.margin if one.zone == "two-sided" else limit
         ax.fill_betweenx([place - 0.35, place + 0.35], -one.margin, high, color="0.9", linewidth=0, zorder=0)
@@ -507,12 +543,30 @@ def verdicts(v: Iterable[Any], ax: Axes | None = None) -> Axes:
             arrowprops={"arrowstyle": "-|>", "color": colour},
         )  # fmt: skip
         ax.text(
-            side * 0.84 * limit, place, " ".join(_both(effect, width / 1.96)), color=colour,
+            side * 0.84 * limit, place, " ".join(_both(effect, width / _BAR_ERRORS)), color=colour,
             ha="right" if side > 0 else "left", va="center", fontsize="small",
         )  # fmt: skip
     ax.axvline(0, color="0.7", linewidth=1, zorder=1)
     words = [f"{one.claim}\n{one.form}: {one.verdict}" for one in known]
     ax.set_yticks(range(len(known)), words, fontsize="small")
     ax.set(xlim=(-limit, limit), ylim=(max(len(known) - 0.5, 0.5), -0.5))
-    ax.set_xlabel("effect, 95 % interval; grey: what the margin allows")
+    ax.set_xlabel("effect ± 2 MCSE; grey: what the margin allows")
     return ax
+
+
+def convert(svg: str | os.PathLike[str], to: str | os.PathLike[str], dpi: int = 300) -> None:
+    """Write a picture of ``headlab plot`` as PDF or PNG, of the size that it has on paper."""
+    source, target = os.fspath(svg), os.fspath(to)
+    kind = os.path.splitext(target)[1].lower()
+    if kind not in (".pdf", ".png"):
+        raise ScenarioError(f"convert: {target} needs an ending of .pdf or .png")
+    try:
+        import cairosvg
+    except ImportError:
+        raise ImportError("needs CairoSVG - pip install cairosvg") from None
+    if not os.path.isfile(source):
+        raise ScenarioError(f"convert: {source} is not there - write it with headlab plot --out")
+    if kind == ".pdf":
+        cairosvg.svg2pdf(url=source, write_to=target)
+    else:
+        cairosvg.svg2png(url=source, write_to=target, dpi=dpi)

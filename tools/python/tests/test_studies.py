@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import subprocess
 from pathlib import Path
@@ -335,6 +336,40 @@ def test_pictures_have_error_bars(small: dict[str, Any]) -> None:
     aggregate = hl.run(small, {"run.moments": "aggregate"}, replicates=64)
     assert np.isclose(aggregate.plot.convergence().lines[0].get_ydata()[-1], aggregate["mse"][0])
     matplotlib.pyplot.close("all")
+
+
+def test_pictures_are_those_of_a_report(small: dict[str, Any]) -> None:
+    r = hl.run(hl.sweep(small, {"data.n": [10, 40, 160, 640]}), replicates=64)
+    ax = r.plot.components()
+    assert [c.lines[0].get_color() for c in ax.containers] == ["#000000", "#0072b2", "#e69f00", "#009e73"]
+    assert ax.get_xscale() == "log"
+    # Bars are two standard errors to either side.
+    (segments,) = [c.lines[2][0].get_segments() for c in ax.containers][:1]
+    assert np.allclose([s[1, 1] - s[0, 1] for s in segments], 4 * r["mse_mcse"], rtol=1e-9)
+    # Positive numbers have a palette from light to dark, others one of two ends.
+    assert [plot._logarithmic_levels(x) for x in ([10, 20, 40, 80], [10, 20, 30, 40], [-1, 8])] == [True, False, False]
+    assert [plot._logarithmic_figure(x) for x in ([1, 21], [1, 19], [-1, 21], [math.nan, 1])] == [
+        True, False, False, False,
+    ]  # fmt: skip
+    matplotlib.pyplot.close("all")
+
+
+def test_pictures_of_the_program_become_pdf_and_png(tmp_path: Path) -> None:
+    pytest.importorskip("cairosvg")
+    svg = tmp_path / "a.svg"
+    svg.write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="84mm" height="42mm" viewBox="0 0 2 1">'
+        '<rect width="1" height="1"/></svg>'
+    )
+    plot.convert(svg, tmp_path / "a.pdf")
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
+    plot.convert(svg, tmp_path / "a.png", dpi=254)
+    png = (tmp_path / "a.png").read_bytes()
+    assert png.startswith(b"\x89PNG") and abs(int.from_bytes(png[16:20]) - 840) <= 1
+    with pytest.raises(hl.ScenarioError, match="needs an ending of .pdf or .png"):
+        plot.convert(svg, tmp_path / "a.gif")
+    with pytest.raises(hl.ScenarioError, match="b.svg is not there"):
+        plot.convert(tmp_path / "b.svg", tmp_path / "a.pdf")
 
 
 def words_of(ax: Any) -> list[str]:

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file The curves of `headlab along`, which `headlab plot` draws.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/results/stored_figures.h"
+#include "tools/cli/options.h"
+#include "tools/tables/table_source.h"
+#include "validation/allocation/selection.h"
+#include "validation/curves/curves.h"
+
+namespace headlab::tools {
+
+/// A condition with the figure, its value left out node by node.
+struct ConditionFigure {
+  Jackknifed figure;
+  std::vector<double> counts;  ///< replicates of the nodes
+};
+
+/// A point of a curve: a condition, or the least of several.
+struct CurvePoint {
+  double x = 0;
+  std::vector<std::size_t> conditions;  ///< to choose from
+  Screening choice = {};                ///< of these
+  std::size_t chosen() const { return conditions[choice.least]; }
+};
+
+struct NamedCurve {
+  std::string name;  ///< the values of the other keys: "count = 4"
+  std::vector<CurvePoint> points;
+  Screening lowest = {};  ///< of the points
+  Curve curve = {};
+};
+
+/// What curves are asked for.
+struct CurvesRequest {
+  std::string command;  ///< that heads what is rejected: "along"
+  std::string option;   ///< by which `over` is given: "--over"
+  std::string over;     ///< the swept key along which the figure is seen, by any of its names
+  std::optional<std::string> min_over;  ///< a key of which each point takes the least
+  std::string figure = "mse";           ///< averaged over queries
+};
+
+/// Curves over a swept key, one for each setting of the others.
+class Curves {
+ public:
+  /// \param table  the conditions of `results`
+  /// Throws InvalidInput where conditions have other draws, or the figure is not there.
+  Curves(const CurvesRequest& request, const StoredResults& results, const TableSource& table);
+
+  const std::vector<NamedCurve>& all() const { return all_; }
+  const TableColumn& over() const { return over_; }
+  const std::optional<TableColumn>& min_over() const { return min_over_; }
+  const std::vector<double>& counts() const { return figures_.front().counts; }
+  Estimate figure_of(const CurvePoint& point) const {
+    return figures_[point.chosen()].figure.figure(counts());
+  }
+
+ private:
+  double x_of(std::size_t i) const;
+  bool follows(const std::vector<const TableColumn*>& keys, const TableColumn* key) const;
+  void find_keys(const TableSource& table);
+  void add(const CurvesRequest& request, std::size_t i);
+  void finish(NamedCurve& one) const;
+
+  TableColumn over_;
+  std::optional<TableColumn> min_over_;
+  std::vector<ConditionFigure> figures_;
+  std::vector<const TableColumn*> keys_;  ///< those that tell curves apart
+  std::vector<NamedCurve> all_;
+};
+
+/// Throws InvalidInput where results have no nodes, which curves need.
+void require_nodes(const StoredResults& results);
+
+}  // namespace headlab::tools
