@@ -21,109 +21,53 @@ Eigen::Index at(std::size_t i) {
   return static_cast<Eigen::Index>(i);
 }
 
-/// Keys [begin, end).
-struct KeyRange {
-  std::size_t begin = 0, end = 0;
-
-  std::size_t size() const { return end - begin; }
-};
-
+/// What weighs the keys of every head.
 template <class T>
 class QueryWeights {
  public:
   using Rows = std::span<const std::uint32_t>;
 
   QueryWeights(const AttentionRule& rule, const AttentionSequence<T>& sequence)
-      : rule_(rule), sequence_(sequence), shape_(sequence.shape), keys_(sequence.k.size()) {
-    // [G][k][S]: a product takes the keys side by side.
+      : sequence_(sequence), shape_(sequence.shape) {
+    groups_.reserve(shape_.groups);
     for (std::size_t g = 0; g < shape_.groups; ++g) {
-      for (std::size_t s = 0; s < shape_.keys; ++s) {
-        for (std::size_t i = 0; i < shape_.k; ++i) {
-          keys_[(g * shape_.k + i) * shape_.keys + s] =
-              sequence.k[(g * shape_.keys + s) * shape_.k + i];
-        }
-      }
+      groups_.emplace_back(rule, shape_, rows_of(sequence.k, g, shape_.keys, shape_.k));
     }
   }
 
-  /// All keys that some query of the rows may see by mask and window.
-  KeyRange range(Rows rows) const {
-    KeyRange all = own_range(rows[0]);
-    for (const std::uint32_t t : rows) {
-      const KeyRange own = own_range(t);
-      all = {std::min(all.begin, own.begin), std::max(all.end, own.end)};
-    }
-    return all;
-  }
+  KeyRange range(Rows rows) const { return groups_[0].range(rows); }
+  std::size_t position(std::size_t t) const { return groups_[0].position(t); }
 
   /// Weights of one head [rows][range], and the logarithms of their sums [rows].
-  void weigh(std::size_t head, Rows rows, KeyRange keys, T* weights, double* log_sums) const {
-    std::vector<T> queries(rows.size() * shape_.k);
-    for (std::size_t r = 0; r < rows.size(); ++r) {
-      std::copy_n(sequence_.q.data() + (head * shape_.queries + rows[r]) * shape_.k, shape_.k,
-                  queries.data() + r * shape_.k);
-    }
-    const T* side_by_side = keys_.data() + shape_.group(head) * shape_.k * shape_.keys + keys.begin;
-    lane_product<T, T>({queries.data(), rows.size(), shape_.k, shape_.k},
-                       {side_by_side, shape_.k, keys.size(), shape_.keys},
-                       {weights, rows.size(), keys.size(), keys.size()});
-    std::vector<unsigned char> unseen(keys.size());
-    for (std::size_t r = 0; r < rows.size(); ++r) {
-      const KeyRange own = own_range(rows[r]);
-      T* row = weights + r * keys.size();
-      std::fill(row, row + (own.begin - keys.begin), T(0));
-      std::fill(row + (own.end - keys.begin), row + keys.size(), T(0));
-      log_sums[r] = soften(head, rows[r], own, row + (own.begin - keys.begin), unseen);
-    }
+  void weigh(std::size_t h, Rows rows, KeyRange keys, T* weights, double* log_sums) const {
+    const std::size_t g = shape_.group(h);
+    AttentionHead<T> head{.q = rows_of(sequence_.q, h, shape_.queries, shape_.k),
+                          .k = rows_of(sequence_.k, g, shape_.keys, shape_.k),
+                          .v = rows_of(sequence_.v, g, shape_.keys, shape_.e)};
+    head.bias = of_queries(sequence_.bias, h);
+    head.unseen = of_queries(sequence_.unseen, h);
+    if (!sequence_.padding.empty()) head.padding = sequence_.padding.data();
+    groups_[g].weigh(head, h, rows, keys, weights, log_sums);
   }
-
-  std::size_t position(std::size_t t) const { return t + shape_.keys - shape_.queries; }
 
  private:
-  KeyRange own_range(std::size_t t) const {
-    const std::size_t p = position(t);
-    return {.begin = rule_.window > 0 && p + 1 > rule_.window ? p + 1 - rule_.window : 0,
-            .end = rule_.causal ? p + 1 : shape_.keys};
+  static LaneRows<const T> rows_of(const std::vector<T>& all, std::size_t item, std::size_t rows,
+                                   std::size_t columns) {
+    return {all.data() + item * rows * columns, rows, columns, columns};
   }
 
-  /// Where the numbers of a query begin in an array [H][T][S] or [T][S].
+  /// Those of a head in an array [H][T][S] or [T][S].
   template <class Number>
-  const Number* of_query(const std::vector<Number>& array, std::size_t head, std::size_t t) const {
-    if (array.empty()) return nullptr;
+  LaneRows<const Number> of_queries(const std::vector<Number>& array, std::size_t h) const {
+    if (array.empty()) return {};
     const bool shared = array.size() == shape_.queries * shape_.keys;
-    return array.data() + ((shared ? 0 : head) * shape_.queries + t) * shape_.keys;
+    return {array.data() + (shared ? 0 : h) * shape_.queries * shape_.keys, shape_.queries,
+            shape_.keys, shape_.keys};
   }
 
-  double soften(std::size_t head, std::size_t t, KeyRange keys, T* row,
-                std::vector<unsigned char>& unseen) const {
-    SoftmaxRow<T> softmax{.scale = rule_.scale, .softcap = rule_.softcap};
-    if (!rule_.alibi.empty()) {
-      softmax.slope = rule_.alibi[head];
-      softmax.first = static_cast<double>(keys.begin) - static_cast<double>(position(t));
-    }
-    if (const T* bias = of_query(sequence_.bias, head, t)) softmax.bias = bias + keys.begin;
-    const unsigned char* mask = of_query(sequence_.unseen, head, t);
-    const std::vector<unsigned char>& padding = sequence_.padding;
-    if (mask != nullptr || !padding.empty() || rule_.leave_own_out) {
-      for (std::size_t s = keys.begin; s < keys.end; ++s) {
-        const bool hidden = (mask != nullptr && mask[s] != 0) ||
-                            (!padding.empty() && padding[s] != 0) ||
-                            (rule_.leave_own_out && s == position(t));
-        unseen[s - keys.begin] = hidden ? 1 : 0;
-      }
-      softmax.unseen = unseen.data();
-    }
-    if (!rule_.sink.empty()) {
-      softmax.has_sink = true;
-      softmax.sink = rule_.sink[head];
-    }
-    return softmax_row(softmax, row, keys.size());
-  }
-
-  const AttentionRule& rule_;
   const AttentionSequence<T>& sequence_;
   const AttentionShape& shape_;
-  std::vector<T> keys_;
+  std::vector<HeadWeights<T>> groups_;
 };
 
 /// One tile: all heads over some queries.

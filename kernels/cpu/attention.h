@@ -10,28 +10,9 @@
 
 #include <Eigen/Core>
 
+#include "kernels/cpu/attention_heads.h"
+
 namespace headlab {
-
-/// From products to weights. Query t stands at the position p = t + S - T of the keys. In this
-/// order: times the scale, soft cap, bias, unseen keys left out, softmax with the sink.
-struct AttentionRule {
-  double scale = 1;
-  double softcap = 0;          ///< c of c tanh(u / c); 0: none
-  bool causal = true;          ///< keys up to p alone
-  std::size_t window = 0;      ///< the last so many keys, up to and with p; 0: none
-  bool leave_own_out = false;  ///< without the key at p
-  std::vector<double> alibi;   ///< [H] slopes of (s - p), or empty
-  std::vector<double> sink;    ///< [H] further logits that take weight, or empty
-};
-
-struct AttentionShape {
-  std::size_t heads = 1, groups = 1;  ///< H of queries, G of keys and values
-  std::size_t queries = 0, keys = 0;  ///< T and S >= T
-  std::size_t k = 0, e = 0;           ///< dimensions of keys and of values
-
-  /// The keys of query head h: neighbours share them.
-  std::size_t group(std::size_t h) const { return h * groups / heads; }
-};
 
 /// One sequence. T is float or double: the type of the lanes.
 template <class T>

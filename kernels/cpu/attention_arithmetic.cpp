@@ -35,10 +35,31 @@ constexpr std::size_t max_rows = HWY_TARGET <= HWY_AVX3 ? 12 : HWY_TARGET <= HWY
 
 // ---- Products ----
 
-/// sums[r][c] = sum_k a(r, k) panel[k][c], two vectors of columns.
-template <std::size_t Rows, class T>
-HWY_INLINE void sum_block(const T* a, std::size_t a_stride, std::size_t depth, const T* panel,
-                          T* sums) {
+/// Terms a b of a sum.
+struct ProductTerm {
+  template <class V>
+  HWY_INLINE V operator()(V a, V b, V sum) const {
+    return hn::MulAdd(a, b, sum);
+  }
+};
+/// Terms (a - b)^2.
+struct DistanceTerm {
+  template <class V>
+  HWY_INLINE V operator()(V a, V b, V sum) const {
+    const V difference = hn::Sub(a, b);
+    return hn::MulAdd(difference, difference, sum);
+  }
+};
+
+/// Where a number of the left factor lies, from row to row and from term to term of a sum.
+struct Strides {
+  std::size_t row = 0, term = 1;
+};
+
+/// sums[r][c] = sum_k term(a(r, k), panel[k][c]), two vectors of columns.
+template <std::size_t Rows, class T, class Term>
+HWY_INLINE void sum_block(const T* a, Strides strides, std::size_t depth, const T* panel, T* sums,
+                          const Term& term) {
   constexpr Tag<T> tag;
   constexpr std::size_t lanes = lanes_of<T>;
   Lanes<T> left[Rows], right[Rows];
@@ -47,9 +68,9 @@ HWY_INLINE void sum_block(const T* a, std::size_t a_stride, std::size_t depth, c
     const Lanes<T> b0 = hn::Load(tag, panel + 2 * k * lanes);
     const Lanes<T> b1 = hn::Load(tag, panel + (2 * k + 1) * lanes);
     for (std::size_t r = 0; r < Rows; ++r) {
-      const Lanes<T> factor = hn::Set(tag, a[r * a_stride + k]);
-      left[r] = hn::MulAdd(factor, b0, left[r]);
-      right[r] = hn::MulAdd(factor, b1, right[r]);
+      const Lanes<T> factor = hn::Set(tag, a[r * strides.row + k * strides.term]);
+      left[r] = term(factor, b0, left[r]);
+      right[r] = term(factor, b1, right[r]);
     }
   }
   for (std::size_t r = 0; r < Rows; ++r) {
@@ -67,11 +88,25 @@ HWY_INLINE void with_rows(std::size_t rows, const Body& body) {
   body.template operator()<Max>();
 }
 
+/// The left factor [rows][columns], which may lie by columns.
+template <class T>
+struct LeftFactor {
+  const T* data = nullptr;
+  std::size_t rows = 0, columns = 0;
+  Strides strides = {};
+};
+template <class T>
+HWY_INLINE LeftFactor<T> by_rows(LaneRows<const T> a) {
+  return {a.data, a.rows, a.columns, Strides{a.stride, 1}};
+}
+
 /// \param panel [256][2 vectors] and sums [max_rows][2 vectors], to work in
 /// \param fill fill(j, columns, k, depth) copies that part of the right factor into the panel
-template <class T, class Out, class Fill>
-HWY_INLINE void product_by_panels(LaneRows<const T> a, std::size_t columns, LaneRows<Out> out,
-                                  const T* panel, const Fill& fill) {
+/// \param add to what stands in `out`
+template <class T, class Out, class Fill, class Term = ProductTerm>
+HWY_INLINE void product_by_panels(const LeftFactor<T>& a, std::size_t columns, LaneRows<Out> out,
+                                  const T* panel, const Fill& fill, const Term& term = {},
+                                  bool add = false) {
   constexpr std::size_t width = 2 * lanes_of<T>;
   HWY_ALIGN T sums[max_rows * width];
   for (std::size_t j = 0; j < columns; j += width) {
@@ -82,13 +117,14 @@ HWY_INLINE void product_by_panels(LaneRows<const T> a, std::size_t columns, Lane
       for (std::size_t i = 0; i < a.rows; i += max_rows) {
         const std::size_t rows = std::min(max_rows, a.rows - i);
         with_rows<max_rows>(rows, [&]<std::size_t Rows>() HWY_ATTR {
-          sum_block<Rows>(a.row(i) + k, a.stride, depth, panel, sums);
+          sum_block<Rows>(a.data + i * a.strides.row + k * a.strides.term, a.strides, depth, panel,
+                          sums, term);
         });
         for (std::size_t r = 0; r < rows; ++r) {
           Out* to = out.row(i + r) + j;
           const T* from = sums + r * width;
           for (std::size_t c = 0; c < some; ++c) {
-            to[c] = k == 0 ? static_cast<Out>(from[c]) : to[c] + static_cast<Out>(from[c]);
+            to[c] = k == 0 && !add ? static_cast<Out>(from[c]) : to[c] + static_cast<Out>(from[c]);
           }
         }
       }
@@ -96,24 +132,26 @@ HWY_INLINE void product_by_panels(LaneRows<const T> a, std::size_t columns, Lane
   }
 }
 
-template <class T, class Out>
-HWY_INLINE void any_product(LaneRows<const T> a, LaneRows<const T> b, LaneRows<Out> out, T* panel) {
+template <class T, class Out, class Term = ProductTerm>
+HWY_INLINE void any_product(const LeftFactor<T>& a, LaneRows<const T> b, LaneRows<Out> out,
+                            T* panel, const Term& term = {}, bool add = false) {
   constexpr std::size_t width = 2 * lanes_of<T>;
-  product_by_panels(a, b.columns, out, panel,
-                    [&](std::size_t j, std::size_t columns, std::size_t k, std::size_t depth)
-                        HWY_ATTR {
-                          for (std::size_t i = 0; i < depth; ++i) {
-                            std::copy_n(b.row(k + i) + j, columns, panel + i * width);
-                            std::fill_n(panel + i * width + columns, width - columns, T(0));
-                          }
-                        });
+  product_by_panels(
+      a, b.columns, out, panel,
+      [&](std::size_t j, std::size_t columns, std::size_t k, std::size_t depth) HWY_ATTR {
+        for (std::size_t i = 0; i < depth; ++i) {
+          std::copy_n(b.row(k + i) + j, columns, panel + i * width);
+          std::fill_n(panel + i * width + columns, width - columns, T(0));
+        }
+      },
+      term, add);
 }
 
 template <class T, class Out>
 HWY_INLINE void any_transposed(LaneRows<const T> a, LaneRows<const T> b, LaneRows<Out> out,
                                T* panel) {
   constexpr std::size_t width = 2 * lanes_of<T>;
-  product_by_panels(a, b.rows, out, panel,
+  product_by_panels(by_rows(a), b.rows, out, panel,
                     [&](std::size_t j, std::size_t columns, std::size_t k, std::size_t depth)
                         HWY_ATTR {
                           for (std::size_t c = 0; c < width; ++c) {
@@ -184,12 +222,12 @@ HWY_INLINE double any_softmax(const SoftmaxRow<T>& row, T* x, std::size_t n) {
     store_some(u, x + i, count);
   }
   constexpr T none = std::numeric_limits<T>::lowest();
-  double most = unseen_logit;
+  double most = row.lowest;
   for (std::size_t i = 0; i < n; ++i) {
     if (row.unseen != nullptr && row.unseen[i] != 0) x[i] = none;
     most = std::max(most, static_cast<double>(x[i]));
   }
-  if (!(most > unseen_logit)) {
+  if (!(most > row.lowest)) {
     std::fill_n(x, n, T(0));
     return -std::numeric_limits<double>::infinity();
   }
@@ -209,17 +247,45 @@ HWY_INLINE double any_softmax(const SoftmaxRow<T>& row, T* x, std::size_t n) {
   return most + std::log(sum);
 }
 
+template <class T>
+HWY_INLINE double any_slopes(const T* weights, T* slopes, std::size_t n) {
+  constexpr Tag<T> tag;
+  constexpr std::size_t lanes = lanes_of<T>;
+  const double mean = sum_of_row<T>(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
+    return hn::Mul(load_some(weights + i, count), load_some(slopes + i, count));
+  });
+  const Lanes<T> centre = hn::Set(tag, static_cast<T>(mean));
+  for (std::size_t i = 0; i < n; i += lanes) {
+    const std::size_t count = std::min(lanes, n - i);
+    const Lanes<T> from = hn::Sub(load_some(slopes + i, count), centre);
+    store_some(hn::Mul(load_some(weights + i, count), from), slopes + i, count);
+  }
+  return mean;
+}
+
+template <class T>
+HWY_INLINE void any_cap_slopes(double scale, double softcap, T* x, std::size_t n) {
+  constexpr Tag<T> tag;
+  constexpr std::size_t lanes = lanes_of<T>;
+  const Lanes<T> factor = hn::Set(tag, static_cast<T>(scale / softcap));
+  for (std::size_t i = 0; i < n; i += lanes) {
+    const std::size_t count = std::min(lanes, n - i);
+    const Lanes<T> share = hn::Tanh(tag, hn::Mul(load_some(x + i, count), factor));
+    store_some(hn::NegMulAdd(share, share, hn::Set(tag, T(1))), x + i, count);
+  }
+}
+
 HWY_ATTR void product_ff(LaneRows<const float> a, LaneRows<const float> b, LaneRows<float> out,
                          float* panel) {
-  any_product(a, b, out, panel);
+  any_product(by_rows(a), b, out, panel);
 }
 HWY_ATTR void product_fd(LaneRows<const float> a, LaneRows<const float> b, LaneRows<double> out,
                          float* panel) {
-  any_product(a, b, out, panel);
+  any_product(by_rows(a), b, out, panel);
 }
 HWY_ATTR void product_dd(LaneRows<const double> a, LaneRows<const double> b, LaneRows<double> out,
                          double* panel) {
-  any_product(a, b, out, panel);
+  any_product(by_rows(a), b, out, panel);
 }
 HWY_ATTR void transposed_fd(LaneRows<const float> a, LaneRows<const float> b, LaneRows<double> out,
                             float* panel) {
@@ -228,6 +294,36 @@ HWY_ATTR void transposed_fd(LaneRows<const float> a, LaneRows<const float> b, La
 HWY_ATTR void transposed_dd(LaneRows<const double> a, LaneRows<const double> b,
                             LaneRows<double> out, double* panel) {
   any_transposed(a, b, out, panel);
+}
+HWY_ATTR void distances_f(LaneRows<const float> a, LaneRows<const float> b, LaneRows<float> out,
+                          float* panel) {
+  any_product(by_rows(a), b, out, panel, DistanceTerm{});
+}
+HWY_ATTR void distances_d(LaneRows<const double> a, LaneRows<const double> b, LaneRows<double> out,
+                          double* panel) {
+  any_product(by_rows(a), b, out, panel, DistanceTerm{});
+}
+HWY_ATTR void columns_f(LaneRows<const float> a, LaneRows<const float> b, LaneRows<float> out,
+                        float* panel) {
+  const LeftFactor<float> left{a.data, a.columns, a.rows, Strides{1, a.stride}};
+  any_product(left, b, out, panel, ProductTerm{}, true);
+}
+HWY_ATTR void columns_d(LaneRows<const double> a, LaneRows<const double> b, LaneRows<double> out,
+                        double* panel) {
+  const LeftFactor<double> left{a.data, a.columns, a.rows, Strides{1, a.stride}};
+  any_product(left, b, out, panel, ProductTerm{}, true);
+}
+HWY_ATTR double slopes_f(const float* weights, float* slopes, std::size_t n) {
+  return any_slopes(weights, slopes, n);
+}
+HWY_ATTR double slopes_d(const double* weights, double* slopes, std::size_t n) {
+  return any_slopes(weights, slopes, n);
+}
+HWY_ATTR void cap_slopes_f(double scale, double softcap, float* x, std::size_t n) {
+  any_cap_slopes(scale, softcap, x, n);
+}
+HWY_ATTR void cap_slopes_d(double scale, double softcap, double* x, std::size_t n) {
+  any_cap_slopes(scale, softcap, x, n);
 }
 HWY_ATTR double difference_f(const float* a, const float* b, std::size_t n) {
   return any_difference(a, b, n);
@@ -255,6 +351,14 @@ HWY_EXPORT(product_fd);
 HWY_EXPORT(product_dd);
 HWY_EXPORT(transposed_fd);
 HWY_EXPORT(transposed_dd);
+HWY_EXPORT(distances_f);
+HWY_EXPORT(distances_d);
+HWY_EXPORT(columns_f);
+HWY_EXPORT(columns_d);
+HWY_EXPORT(slopes_f);
+HWY_EXPORT(slopes_d);
+HWY_EXPORT(cap_slopes_f);
+HWY_EXPORT(cap_slopes_d);
 HWY_EXPORT(difference_f);
 HWY_EXPORT(difference_d);
 HWY_EXPORT(softmax_f);
@@ -291,6 +395,40 @@ template <>
 void lane_product_transposed(LaneRows<const double> a, LaneRows<const double> b,
                              LaneRows<double> out) {
   HWY_DYNAMIC_DISPATCH(transposed_dd)(a, b, out, panel<double>());
+}
+template <>
+void lane_distances(LaneRows<const float> a, LaneRows<const float> b, LaneRows<float> out) {
+  HWY_DYNAMIC_DISPATCH(distances_f)(a, b, out, panel<float>());
+}
+template <>
+void add_lane_product_of_columns(LaneRows<const float> a, LaneRows<const float> b,
+                                 LaneRows<float> out) {
+  HWY_DYNAMIC_DISPATCH(columns_f)(a, b, out, panel<float>());
+}
+template <>
+double softmax_slopes(const float* weights, float* slopes, std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(slopes_f)(weights, slopes, n);
+}
+template <>
+void cap_slopes(double scale, double softcap, float* numbers, std::size_t n) {
+  HWY_DYNAMIC_DISPATCH(cap_slopes_f)(scale, softcap, numbers, n);
+}
+template <>
+void lane_distances(LaneRows<const double> a, LaneRows<const double> b, LaneRows<double> out) {
+  HWY_DYNAMIC_DISPATCH(distances_d)(a, b, out, panel<double>());
+}
+template <>
+void add_lane_product_of_columns(LaneRows<const double> a, LaneRows<const double> b,
+                                 LaneRows<double> out) {
+  HWY_DYNAMIC_DISPATCH(columns_d)(a, b, out, panel<double>());
+}
+template <>
+double softmax_slopes(const double* weights, double* slopes, std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(slopes_d)(weights, slopes, n);
+}
+template <>
+void cap_slopes(double scale, double softcap, double* numbers, std::size_t n) {
+  HWY_DYNAMIC_DISPATCH(cap_slopes_d)(scale, softcap, numbers, n);
 }
 template <>
 double absolute_difference(const float* a, const float* b, std::size_t n) {

@@ -23,6 +23,14 @@ struct LaneRows {
 template <class T, class Out>
 void lane_product(LaneRows<const T> a, LaneRows<const T> b, LaneRows<Out> out);
 
+/// out_ij = sum_k (a_ik - b_kj)^2, summed likewise.
+template <class T>
+void lane_distances(LaneRows<const T> a, LaneRows<const T> b, LaneRows<T> out);
+
+/// out += a^T b.
+template <class T>
+void add_lane_product_of_columns(LaneRows<const T> a, LaneRows<const T> b, LaneRows<T> out);
+
 /// out = a b^T.
 template <class T, class Out>
 void lane_product_transposed(LaneRows<const T> a, LaneRows<const T> b, LaneRows<Out> out);
@@ -46,11 +54,22 @@ struct SoftmaxRow {
   const unsigned char* unseen = nullptr;  ///< [n], not 0: no weight; or null
   bool has_sink = false;
   double sink = 0;  ///< logit that takes a share of the weight
+  /// Logits that are not above it are those of keys that are not seen.
+  double lowest = unseen_logit;
 };
 
 /// Turns n products into weights, in their place. Returns the logarithm of the sum of exponentials,
 /// that of the sink with them; where no key is seen all weights are 0 and it is -infinity.
 template <class T>
 double softmax_row(const SoftmaxRow<T>& row, T* numbers, std::size_t n);
+
+/// Derivatives by the logits of n weights from those by the weights, in their place:
+/// w_i (g_i - f) with f = sum_i w_i g_i, which it returns.
+template <class T>
+double softmax_slopes(const T* weights, T* slopes, std::size_t n);
+
+/// Derivatives of the cap c tanh(u / c) at u = scale x, in the place of x.
+template <class T>
+void cap_slopes(double scale, double softcap, T* numbers, std::size_t n);
 
 }  // namespace headlab

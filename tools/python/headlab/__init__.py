@@ -16,6 +16,7 @@ docs/python.md is the guide; ``help(hl.run)`` says the rest.
 
 from . import heads, plot
 from ._allocations import Allocation, allocate
+from ._attention import attention
 from ._dataset import TrainingSets, dataset
 from ._engine import build as _build
 from ._errors import HeadlabError, HeadlabWarning, RunError, ScenarioError, StoppedError
@@ -59,6 +60,7 @@ __all__ = [
     "Verdict",
     "Verdicts",
     "allocate",
+    "attention",
     "dataset",
     "diff",
     "hdi",

@@ -63,12 +63,13 @@ struct EstimateHeads {
   GivenPoints points = {};
   int threads = 1;
   std::vector<float> estimates = {};
+  std::uint64_t empty = 0;  ///< windows without weight
 
-  std::uint64_t operator()(const std::atomic<bool>* stop) {
-    return estimate_heads_cpu(plan, points, threads, estimates, stop);
+  void operator()(const std::atomic<bool>* stop) {
+    empty = estimate_heads_cpu(plan, points, threads, estimates, stop);
   }
   /// The estimates [H, Q] as an array, and the number of windows without weight.
-  nb::object object(std::uint64_t empty) {
+  nb::object object() {
     return nb::make_tuple(
         array_object(std::move(estimates), {static_cast<std::size_t>(plan.heads),
                                             static_cast<std::size_t>(plan.queries)}),
@@ -134,26 +135,8 @@ nb::object estimate_heads(const Numbers<float, 2>& x, const Numbers<float, 1>& y
     require_memory(static_cast<std::uint64_t>(40 * windows), "for the estimates", "queries");
   }
   call.estimates.resize(static_cast<std::size_t>(windows));
-  if (windows * static_cast<double>(n) <= weights_in_place) {
-    std::uint64_t empty = 0;
-    {
-      const nb::gil_scoped_release released;
-      empty = call(nullptr);
-    }
-    return call.object(empty);
-  }
-  // Whichever thread lets go of the arrays last does so with the interpreter's lock.
-  using Arrays = std::pair<Numbers<float, 2>, Numbers<float, 1>>;
-  const std::shared_ptr<Arrays> arrays(new Arrays(x, y), [](Arrays* all) {
-    const nb::gil_scoped_acquire locked;
-    delete all;
-  });
-  const auto kept = std::make_shared<EstimateHeads>(std::move(call));
-  return nb::cast(std::make_unique<Job>(Session{}, [kept, arrays](Job& job) {
-    const std::uint64_t empty = (*kept)(job.session().stop);
-    if (*job.session().stop) throw Stopped();
-    return Job::MakeObject([kept, empty] { return kept->object(empty); });
-  }));
+  return here_or_as_job(windows * static_cast<double>(n) <= weights_in_place, std::pair(x, y),
+                        std::make_shared<EstimateHeads>(std::move(call)));
 }
 
 }  // namespace

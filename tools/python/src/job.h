@@ -115,4 +115,27 @@ class Job {
   std::thread thread_;
 };
 
+/// What `work(stop)` finds, made an object by `object()`: at once, or by a job. The caller's arrays
+/// live as long.
+template <class Arrays, class Work>
+nanobind::object here_or_as_job(bool here, Arrays arrays, std::shared_ptr<Work> work) {
+  if (here) {
+    {
+      const nanobind::gil_scoped_release released;
+      (*work)(nullptr);
+    }
+    return work->object();
+  }
+  // Whichever thread lets go of the arrays last does so with the interpreter's lock.
+  const std::shared_ptr<Arrays> kept(new Arrays(std::move(arrays)), [](Arrays* all) {
+    const nanobind::gil_scoped_acquire locked;
+    delete all;
+  });
+  return nanobind::cast(std::make_unique<Job>(Session{}, [kept, work](Job& job) {
+    (*work)(job.session().stop);
+    if (*job.session().stop) throw Stopped();
+    return Job::MakeObject([work] { return work->object(); });
+  }));
+}
+
 }  // namespace headlab::python

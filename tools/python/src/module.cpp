@@ -147,6 +147,7 @@ NB_MODULE(_engine, module) {
   bind_allocations(module);
   bind_data(module);
   bind_estimates(module);
+  bind_attention(module);
   bind_heads_on_text(module);
 }
 

@@ -123,4 +123,7 @@ void bind_heads_on_text(nanobind::module_& module);
 /// Adds estimates from arrays of the caller.
 void bind_estimates(nanobind::module_& module);
 
+/// Adds attention of arrays of the caller, and its gradients.
+void bind_attention(nanobind::module_& module);
+
 }  // namespace headlab::python
