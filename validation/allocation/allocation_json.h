@@ -39,7 +39,7 @@ std::string allocation_json(
 /// A map as one JSON object, ending in a newline; `replay` is the command that makes it again.
 std::string regime_json(const RegimeMap& map, const Provenance& program, const std::string& replay);
 
-/// Allocations by theory as one JSON object (docs/allocation-theory.md), ending in a newline.
+/// Allocations by theory as one JSON object (docs/scaling-law.md), ending in a newline.
 /// \param limits what the figures are means over (theory_limits())
 /// \param replay the command that makes them again
 std::string theory_json(const std::vector<TheoryGrowth>& growths, const std::string& limits,

@@ -64,7 +64,7 @@ RegimeMap map_regimes(const Scenario& scenario, std::span<const BandwidthRule> r
 std::string cell_verdict(const Growth& growth);
 
 /// Puts the map into a NetCDF file: the dimensions `cell` and `n`, one variable a figure, one a
-/// swept key and the texts of rules, trends and verdicts (docs/growth.md); `command` makes it
+/// swept key and the texts of rules, trends and verdicts (docs/allocation.md); `command` makes it
 /// again. Throws NetcdfError.
 void put_regime_map(const NetcdfGroup& root, const Scenario& scenario, const RegimeMap& map,
                     const Provenance& program, const std::string& command);

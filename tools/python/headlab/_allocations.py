@@ -51,7 +51,7 @@ class Allocation(Document):
 
     @property
     def dataset(self) -> xarray.Dataset:
-        """Of a map the content of map.nc over (cell, n), docs/growth.md (needs xarray)."""
+        """Of a map the content of map.nc over (cell, n), docs/allocation.md (needs xarray)."""
         if self._content is None:
             raise ScenarioError("dataset: is of a map - look at frame, or write map=True")
         return dataset_of_group(self._content)
@@ -86,7 +86,7 @@ def allocate(
     `growth` also fits how the best d_k grows over four n or more, and the best H over three budgets
     or more: ``a.growth``, ``a.head_growth``. `map` does so for every setting of the scenario's
     sweep, under every one of several rules: ``a.cells``, ``a.frame``, ``a.dataset``; with `out` it
-    is written there as map.json and map.nc, over earlier ones with `overwrite` (docs/growth.md).
+    is written there as map.json and map.nc, over earlier ones with `overwrite` (docs/allocation.md).
 
     ::
 
