@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Claims that a scenario states itself, in tables [[claim.compare]] (docs/conjectures.md).
+/// \file Claims that a scenario states itself, in tables [[claim.compare]] (docs/claims.md).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file One comparison of figures as a claim states it (docs/conjectures.md).
+/// \file One comparison of figures as a claim states it (docs/claims.md).
 #pragma once
 
 #include <functional>
