@@ -104,7 +104,7 @@ Calibration calibrate(std::vector<CalibrationStudy> studies, const Session& sess
                       const CalibrateOptions& options = {});
 
 /// Calibration for programs, one JSON object with every rate; those without trials have null for
-/// rate and interval (docs/calibration.md says what each key means).
+/// rate and interval (docs/verdicts.md says what each key means).
 std::string calibration_json(const Calibration& calibration, const Provenance& program);
 
 /// So often in so many runs, when it was last measured: the worst row of each kind in the table of
