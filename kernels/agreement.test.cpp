@@ -199,7 +199,7 @@ TEST_F(Agreement, QueriesWithProjectionsOfTheirOwnAreEquivalentToReference) {
     const Plan shared = test::make_plan({.n = 300, .d = 20, .heads = 3, .k = k, .queries = 4},
                                         SoftmaxKernel{.temperature = k > 10 ? 4 : 0.7});
     Plan plan = shared;
-    const auto others = test::make_plan({.d = 20, .heads = 6, .k = k}, plan.kernel).projections;
+    const auto others = test::make_plan({.d = 20, .heads = 6, .k = k}, *plan.kernel).projections;
     plan.query_projections.assign(others.begin() + 3 * 20 * k, others.end());
     on_every_path([&] {
       const Moments found = expect_statistics(plan);

@@ -11,9 +11,14 @@
 
 #include "kernels/learning/head_gradients.h"
 #include "kernels/moments.h"
-#include "kernels/plan.h"
 
 namespace headlab {
+
+struct KernelLaw;
+struct Plan;
+
+/// Plans that share their draws, at least one.
+using Plans = std::span<const Plan* const>;
 
 /// Consecutive replicates, computed together. `node` is 1 or leaf_replicates times a power of two;
 /// `first` is a multiple of it, and so is `count` unless `node` is leaf_replicates.

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/backends.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/testing/agreement.h"
 #include "kernels/testing/every_target.h"
 #include "kernels/testing/test_plans.h"

@@ -5,14 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <variant>
 
 #include "kernels/hd.h"
 #include "kernels/law/design/design.h"
-#include "kernels/laws.h"
 #include "kernels/philox.h"
 
 namespace headlab {
+
+struct DesignSampler;
 
 /// True for a sampler of successive rows, which one word draws for a whole training set.
 template <class Sampler>
@@ -82,14 +82,8 @@ HEADLAB_HD std::uint32_t draw_design_point(const Sampler& sampler, const float* 
 }
 
 /// The same for whichever sampler a plan holds.
-inline std::uint32_t draw_design_point(const DesignSampler& design, const float* table, int d,
-                                       std::uint64_t seed, Purpose base, Purpose choice,
-                                       std::uint64_t replicate, std::uint64_t point, float* x) {
-  return std::visit(
-      [&](const auto& sampler) {
-        return draw_design_point(sampler, table, d, seed, base, choice, replicate, point, x);
-      },
-      design);
-}
+std::uint32_t draw_design_point(const DesignSampler& design, const float* table, int d,
+                                std::uint64_t seed, Purpose base, Purpose choice,
+                                std::uint64_t replicate, std::uint64_t point, float* x);
 
 }  // namespace headlab

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registry of kernel laws, compiled in namespace headlab by kernels/laws.h, and for each SIMD
-// target by kernels/cpu/kernel_laws-inl.h, because a formula is compiled for the instructions that
-// it uses. It has no include guard: the macro HEADLAB_LAW_NAMESPACE says where the laws go.
+// The registry of kernel laws, compiled in namespace headlab by kernels/kernel_laws.h, and for each
+// SIMD target by kernels/cpu/kernel_laws-inl.h, because a formula is compiled for the instructions
+// that it uses. It has no include guard: the macro HEADLAB_LAW_NAMESPACE says where the laws go.
 //
 // To add a law: its file, its line here, its name in the variant, its test, its row in
 // docs/laws.md and in minimal_laws of engine/scenario/scenario.test.cpp. The requirements on it
@@ -16,7 +16,7 @@
 
 namespace HEADLAB_LAW_NAMESPACE {
 
-using KernelLaw = std::variant<GaussianKernel, SoftmaxKernel, EpanechnikovKernel, LaplaceKernel,
-                               TriangularKernel>;
+using KernelLaws = std::variant<GaussianKernel, SoftmaxKernel, EpanechnikovKernel, LaplaceKernel,
+                                TriangularKernel>;
 
 }  // namespace HEADLAB_LAW_NAMESPACE

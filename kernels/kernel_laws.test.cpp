@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/kernel_laws.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -6,7 +8,6 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/laws.h"
 #include "kernels/testing/tolerances.h"
 
 namespace headlab {
@@ -26,8 +27,8 @@ T prior_at(const SoftmaxKernel& kernel, T norm2) {
 /// What the backends take for granted: see kernels/law/kernel/kernel_law.h.
 template <std::size_t Index = 0>
 void expect_one_at_the_query_and_falling() {
-  if constexpr (Index < std::variant_size_v<KernelLaw>) {
-    using Law = std::variant_alternative_t<Index, KernelLaw>;
+  if constexpr (Index < std::variant_size_v<KernelLaws>) {
+    using Law = std::variant_alternative_t<Index, KernelLaws>;
     SCOPED_TRACE(Law::name);
     const Law kernel;
     EXPECT_EQ(kernel.log_weight(0.0), 0.0);

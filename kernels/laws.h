@@ -11,7 +11,7 @@
 #include <variant>
 
 #include "kernels/hd.h"
-#include "kernels/kernel_laws-inl.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/law/design/file.h"
 #include "kernels/law/design/mixture.h"
 #include "kernels/law/design/normal.h"
@@ -38,32 +38,23 @@
 
 namespace headlab {
 
-using DesignLaw = std::variant<NormalDesign, MixtureDesign, UniformDesign, StudentDesign,
-                               SphereDesign, FileDesign>;
-using RegressionLaw =
-    std::variant<ZeroRegression, LinearRegression, CosinesRegression, RandomCosinesRegression,
-                 AdditiveRegression, SingleIndexRegression, BumpsRegression, StepRegression,
-                 FormulaRegression, FileRegression>;
-using NoiseLaw =
-    std::variant<NormalNoise, StudentNoise, LaplaceNoise, HeteroscedasticNoise, FormulaNoise>;
+// Structs rather than names of their variants, so that a header can declare one and hold it
+// (kernels/copy_on_write.h) without this file.
 
-static_assert(are_kernel_laws(std::type_identity<KernelLaw>()));
-
-/// The length scale that a kernel law measures distances in.
-inline double length_scale(const KernelLaw& kernel) {
-  return std::visit([](const auto& law) { return law.length_scale(); }, kernel);
-}
-
-/// c of a law with log K = q.k + c (|q|^2 + |k|^2)/2, query q and key k in units of the length
-/// scale, see kernels/law/kernel/kernel_law.h; none for other laws.
-inline std::optional<double> norm_coefficient_of(const KernelLaw& kernel) {
-  return std::visit(
-      []<class Law>(const Law&) -> std::optional<double> {
-        if constexpr (HasNormCoefficient<Law>) return Law::norm_coefficient;
-        return std::nullopt;
-      },
-      kernel);
-}
+struct DesignLaw : std::variant<NormalDesign, MixtureDesign, UniformDesign, StudentDesign,
+                                SphereDesign, FileDesign> {
+  using variant::variant;
+};
+struct RegressionLaw
+    : std::variant<ZeroRegression, LinearRegression, CosinesRegression, RandomCosinesRegression,
+                   AdditiveRegression, SingleIndexRegression, BumpsRegression, StepRegression,
+                   FormulaRegression, FileRegression> {
+  using variant::variant;
+};
+struct NoiseLaw
+    : std::variant<NormalNoise, StudentNoise, LaplaceNoise, HeteroscedasticNoise, FormulaNoise> {
+  using variant::variant;
+};
 
 /// The largest |m(x)| of a law; infinite where nothing bounds it.
 inline double regression_bound(const RegressionLaw& law) {
@@ -136,8 +127,14 @@ using FunctionOf = decltype(std::declval<const Law&>().function(std::declval<Tab
 }  // namespace detail
 
 /// What a plan holds of each law: plain numbers that a kernel can take by value.
-using DesignSampler = detail::Forms<DesignLaw>::of<detail::SamplerOf>;
-using RegressionFunction = detail::Forms<RegressionLaw>::of<detail::FunctionOf>;
-using NoiseSampler = detail::Forms<NoiseLaw>::of<detail::SamplerOf>;
+struct DesignSampler : detail::Forms<DesignLaw::variant>::of<detail::SamplerOf> {
+  using variant::variant;
+};
+struct RegressionFunction : detail::Forms<RegressionLaw::variant>::of<detail::FunctionOf> {
+  using variant::variant;
+};
+struct NoiseSampler : detail::Forms<NoiseLaw::variant>::of<detail::SamplerOf> {
+  using variant::variant;
+};
 
 }  // namespace headlab

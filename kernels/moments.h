@@ -26,6 +26,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -34,6 +35,12 @@
 #include "kernels/hd.h"
 
 namespace headlab {
+
+/// How the noise enters a replicate's statistics.
+enum class Estimator {
+  conditional,  ///< integrated exactly, given the design points
+  plain         ///< drawn
+};
 
 enum class MomentMode {
   pairwise,   ///< covariance of every pair of heads
@@ -139,5 +146,22 @@ Moments merge_siblings(const MomentLayout& layout, std::span<Moments> nodes);
 /// a <- a with b, b being the later replicates (Chan, Golub and LeVeque 1983). Not commutative in
 /// its rounding: callers merge in the order of the replicates.
 void merge_moments(const MomentLayout& layout, Moments& a, const Moments& b);
+
+/// What is known beforehand of the size of a head's estimates f_h, whatever a training set is.
+struct EstimateBounds {
+  /// The largest |f_h|, and the largest |m| at a query.
+  double estimate = std::numeric_limits<double>::infinity();
+  /// The largest variance that noise gives to f_h, given the design points.
+  double noise_variance = std::numeric_limits<double>::infinity();
+  /// Moments of f_h below this order are finite.
+  double moments = std::numeric_limits<double>::infinity();
+  /// Nothing differs between replicates.
+  bool certain = false;
+
+  /// Squares of f_h have no variance, so that second moments have no standard error.
+  bool squares_are_heavy() const { return moments <= 4; }
+  /// Squares of f_h have no kurtosis: the skewness of a sample of them is mostly too small.
+  bool squares_are_long_tailed() const { return moments <= 8; }
+};
 
 }  // namespace headlab

@@ -3,6 +3,8 @@
 
 #include <variant>
 
+#include "kernels/controls.h"
+#include "kernels/laws.h"
 #include "kernels/stack/metrics.h"
 #include "kernels/stack/stack.h"
 
@@ -26,9 +28,13 @@ MomentLayout Plan::layout() const {
                                                      : ControlStatistics::sums};
 }
 
+bool is_softmax(const Plan& plan) {
+  return std::holds_alternative<SoftmaxKernel>(*plan.kernel);
+}
+
 bool has_constant_noise(const Plan& plan) {
   const bool of_points =
-      std::visit([](const auto& noise) { return noise.constant_scale; }, plan.noise);
+      std::visit([](const auto& noise) { return noise.constant_scale; }, *plan.noise);
   return of_points && plan.n % plan.mechanism.merge.stride == 0;
 }
 

@@ -3,14 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
-#include "kernels/controls.h"
-#include "kernels/laws.h"
+#include "kernels/copy_on_write.h"
 #include "kernels/learning/learning.h"
 #include "kernels/mechanism.h"
 #include "kernels/moments.h"
@@ -20,13 +17,12 @@
 
 namespace headlab {
 
+struct Controls;
+struct DesignSampler;
+struct KernelLaw;
+struct NoiseSampler;
+struct RegressionFunction;
 struct Stack;
-
-/// How the noise enters a replicate's statistics.
-enum class Estimator {
-  conditional,  ///< integrated exactly, given the design points
-  plain         ///< drawn
-};
 
 /// The purposes a run draws for. A pilot study has its own, so that it never shares a draw with the
 /// run it prepares.
@@ -47,26 +43,9 @@ inline constexpr Streams control_streams = {Purpose::control_design, Purpose::co
 inline constexpr Streams learning_streams = {
     Purpose::learning_design, Purpose::learning_design_choice, Purpose::learning_noise};
 
-/// What is known beforehand of the size of a head's estimates f_h, whatever a training set is.
-struct EstimateBounds {
-  /// The largest |f_h|, and the largest |m| at a query.
-  double estimate = std::numeric_limits<double>::infinity();
-  /// The largest variance that noise gives to f_h, given the design points.
-  double noise_variance = std::numeric_limits<double>::infinity();
-  /// Moments of f_h below this order are finite.
-  double moments = std::numeric_limits<double>::infinity();
-  /// Nothing differs between replicates.
-  bool certain = false;
-
-  /// Squares of f_h have no variance, so that second moments have no standard error.
-  bool squares_are_heavy() const { return moments <= 4; }
-  /// Squares of f_h have no kurtosis: the skewness of a sample of them is mostly too small.
-  bool squares_are_long_tailed() const { return moments <= 8; }
-};
-
 /// Everything a backend needs to compute replicates of one condition.
 struct Plan {
-  // Compiled once: they copy and destroy every law.
+  // Compiled once.
   Plan();
   ~Plan();
   Plan(const Plan&);
@@ -87,10 +66,11 @@ struct Plan {
   std::optional<Ar1> ar1;  ///< present: successive points depend on one another
 
   Table table;  ///< numbers the laws below refer to
-  DesignSampler design;
-  RegressionFunction regression;
-  NoiseSampler noise;
-  KernelLaw kernel;
+  // Laws: who reads them includes kernels/laws.h.
+  CopyOnWrite<DesignSampler> design;
+  CopyOnWrite<RegressionFunction> regression;
+  CopyOnWrite<NoiseSampler> noise;
+  CopyOnWrite<KernelLaw> kernel;
 
   std::vector<double> projections;  ///< [H][d][k], W_h(i, j)
   /// [H][d][k] or empty: what projects the queries, where it is not what projects the keys (softmax
@@ -139,11 +119,11 @@ struct Plan {
   }
 };
 
+/// True of the kernel law softmax.
+bool is_softmax(const Plan& plan);
+
 /// True where the noise of all tokens has one scale.
 bool has_constant_noise(const Plan& plan);
-
-/// Plans that share their draws, at least one.
-using Plans = std::span<const Plan* const>;
 
 /// True where both plans see the same training sets, replicate by replicate: the same points, the
 /// same values of the regression there and the same noise, drawn or integrated. Kernel, heads,

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/laws.h"
 #include "kernels/testing/mechanisms.h"
 #include "kernels/testing/test_plans.h"
 
@@ -98,7 +99,7 @@ TEST(SharesDraws, ComparesTheNumbersOfTheLaws) {
   EXPECT_FALSE(shares_draws(plan, with_laws(correlated, step, LaplaceNoise{.sd = 0.5})));
   const FileDesign file{.rows = {{1, 2, 3, 4, 5, 6}, {2, 3, 4, 5, 6, 7}}};
   Plan rows = with_laws(file, step, noise);
-  std::get<FileDesign::Sampler>(rows.design).successive = 2;
+  std::get<FileDesign::Sampler>(rows.design.own()).successive = 2;
   EXPECT_TRUE(shares_draws(rows, rows));
   EXPECT_FALSE(shares_draws(with_laws(file, step, noise), rows));
   EXPECT_FALSE(shares_draws(with_laws(normal, step, StudentNoise{.df = 5, .sd = 0.5}),

@@ -8,6 +8,8 @@
 #include <memory>
 #include <stdexcept>
 
+#include "kernels/plan.h"
+
 namespace headlab {
 
 namespace {

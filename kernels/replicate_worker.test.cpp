@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/kernel_laws.h"
 #include "kernels/testing/test_plans.h"
 
 namespace headlab {

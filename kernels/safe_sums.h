@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/plan.h"
+#include "kernels/moments.h"
 
 namespace headlab {
 

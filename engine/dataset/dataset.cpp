@@ -9,7 +9,11 @@
 #include "engine/run/memory.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/plan_fingerprint.h"
+#include "engine/scenario/scenario.h"
+#include "engine/scenario/setup_laws.h"
 #include "kernels/backends.h"
+#include "kernels/kernel_laws.h"
+#include "kernels/plan.h"
 
 namespace headlab {
 namespace {
@@ -66,7 +70,7 @@ std::uint64_t shards_of(const Condition& condition, const DatasetRequest& reques
 }
 
 bool learns_weights(const Condition& condition) {
-  return std::holds_alternative<LearnedWeights>(condition.weights);
+  return std::holds_alternative<LearnedWeights>(*condition.weights);
 }
 
 }  // namespace
@@ -100,10 +104,8 @@ std::uint64_t DatasetVariable::elements() const {
 std::vector<DatasetVariable> dataset_variables(const Condition& condition,
                                                const DatasetRequest& request,
                                                std::uint64_t replicates) {
-  const auto d = static_cast<std::uint64_t>(
-      std::visit([](const auto& law) { return law.dimension(); }, condition.design));
-  const auto queries = static_cast<std::uint64_t>(
-      std::visit([](const auto& law) { return law.size(); }, condition.queries));
+  const auto d = static_cast<std::uint64_t>(dimension_of(condition));
+  const auto queries = static_cast<std::uint64_t>(query_count(condition));
   const auto heads = static_cast<std::uint64_t>(condition.heads);
   const auto k = static_cast<std::uint64_t>(condition.k);
   const std::uint64_t n = condition.n;
@@ -156,7 +158,7 @@ ShardRange shard_range(std::uint64_t replicates, std::uint64_t shards, std::uint
 
 ShardRange Dataset::range(std::size_t which, std::uint64_t shard) const {
   const DatasetCondition& of = conditions[which];
-  return shard_range(of.condition.replicates, of.shards, shard);
+  return shard_range(of.condition->replicates, of.shards, shard);
 }
 
 std::string Dataset::shard_path(std::size_t which, std::uint64_t shard) const {
@@ -170,7 +172,7 @@ std::vector<std::string> Dataset::shard_files(std::size_t which, std::uint64_t s
   if (request.format == DatasetFormat::netcdf) return {path};
   std::vector<std::string> files;
   for (const DatasetVariable& variable :
-       dataset_variables(conditions[which].condition, request, 1)) {
+       dataset_variables(*conditions[which].condition, request, 1)) {
     files.push_back(path + "/" + variable.name + ".npy");
   }
   return files;
@@ -178,7 +180,7 @@ std::vector<std::string> Dataset::shard_files(std::size_t which, std::uint64_t s
 
 std::uint64_t Dataset::shard_bytes(std::size_t which, std::uint64_t shard) const {
   return bytes_of(
-      dataset_variables(conditions[which].condition, request, range(which, shard).count));
+      dataset_variables(*conditions[which].condition, request, range(which, shard).count));
 }
 
 Dataset plan_dataset(const Scenario& scenario, const DatasetRequest& request, Session session) {
@@ -193,25 +195,25 @@ Dataset plan_dataset(const Scenario& scenario, const DatasetRequest& request, Se
       std::max<std::uint64_t>(max_shards_of_dataset / scenario.conditions.size(), 1);
   for (const Condition& condition : scenario.conditions) {
     DatasetCondition one{.condition = condition, .shards = shards_of(condition, request, most)};
-    if (const auto* law = std::get_if<LearnedSubspaces>(&condition.subspaces);
+    if (const auto* law = std::get_if<LearnedSubspaces>(&*condition.subspaces);
         law && !law->once()) {
       reject(condition, "heads.subspaces.fit",
              "heads that every replicate learns cannot be part of a data set - use fit = \"once\"");
     }
     require_one_draw(condition, "a data set has one draw of heads and queries");
-    if (any_stage(one.condition.mechanism)) {
-      reject(one.condition, "heads.mechanism",
+    if (any_stage(one.condition->mechanism)) {
+      reject(*one.condition, "heads.mechanism",
              "cannot be given here: a data set has the weights and estimates of plain heads");
     }
-    check_fit_memory(one.condition);
-    auto found = learn_heads(one.condition, session);
+    check_fit_memory(*one.condition);
+    auto found = learn_heads(*one.condition, session);
     if (!found) {
       throw Unfinished("interrupted while heads were learned: nothing was written");
     }
     one.found = std::move(*found);
     // Those of law "optimal" would ask for a pilot study.
-    if (!learns_weights(one.condition)) one.condition.weights = UniformWeights{};
-    one.inputs_sha256 = plan_sha256(make_plan(one.condition, one.found));
+    if (!learns_weights(*one.condition)) one.condition.own().weights = UniformWeights{};
+    one.inputs_sha256 = plan_sha256(make_plan(*one.condition, one.found));
     dataset.conditions.push_back(std::move(one));
   }
   return dataset;

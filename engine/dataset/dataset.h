@@ -9,9 +9,13 @@
 #include <vector>
 
 #include "engine/run/session.h"
-#include "engine/scenario/scenario.h"
+#include "engine/scenario/preparation.h"
+#include "kernels/copy_on_write.h"
 
 namespace headlab {
+
+struct Condition;
+struct Scenario;
 
 /// How the variables of a shard are kept: one NetCDF-4 file, or a folder with one NPY file each.
 enum class DatasetFormat { netcdf, npy };
@@ -74,8 +78,8 @@ ShardRange shard_range(std::uint64_t replicates, std::uint64_t shards, std::uint
 
 /// One condition of a data set.
 struct DatasetCondition {
-  Condition
-      condition;  ///< with uniform head weights unless they are learned: nothing asks for others
+  /// With uniform head weights unless they are learned: nothing asks for others.
+  CopyOnWrite<Condition> condition;
   std::uint64_t shards = 1;
   Preparation found;
   std::string inputs_sha256;  ///< of the plan's numbers, which may come from data files

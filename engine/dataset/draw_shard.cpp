@@ -12,8 +12,10 @@
 #include "engine/dataset/sequence_states.h"
 #include "engine/files/error.h"
 #include "engine/run/simulate.h"
+#include "engine/scenario/condition.h"
 #include "kernels/cpu/draws.h"
 #include "kernels/parallel_for.h"
+#include "kernels/plan.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/training_set.h"
 #include "kernels/tile.h"
@@ -243,8 +245,7 @@ class Drawing {
 };
 
 double weights_a_replicate(const Condition& condition) {
-  const int queries = std::visit([](const auto& law) { return law.size(); }, condition.queries);
-  return static_cast<double>(condition.n) * condition.heads * queries;
+  return static_cast<double>(condition.n) * condition.heads * query_count(condition);
 }
 
 }  // namespace
@@ -262,7 +263,7 @@ double shard_work(const Condition& condition, const DatasetRequest& request,
 }
 
 double draw_bytes(const Condition& condition, const DatasetRequest& request) {
-  const double d = std::visit([](const auto& law) { return law.dimension(); }, condition.design);
+  const double d = dimension_of(condition);
   double bytes = 2 * static_cast<double>(bytes_at_once);
   if (request.estimates || request.weights) {
     // The sample, the weights of one head, and those that wait to be written.

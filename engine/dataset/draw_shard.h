@@ -8,9 +8,11 @@
 #include "engine/dataset/dataset.h"
 #include "engine/dataset/shard_output.h"
 #include "engine/run/session.h"
-#include "kernels/plan.h"
 
 namespace headlab {
+
+struct Condition;
+struct Plan;
 
 /// Cost of a shard of `replicates` in bytes written, kernel weights counted as bytes.
 double shard_work(const Condition& condition, const DatasetRequest& request,

@@ -18,6 +18,7 @@
 #include "engine/files/json_fields.h"
 #include "engine/files/json_reader.h"
 #include "engine/files/json_sum.h"
+#include "engine/scenario/condition.h"
 
 namespace headlab {
 namespace {
@@ -58,7 +59,7 @@ struct ConditionFields {
 
   template <class Visitor>
   void fields(Visitor& visit) const {
-    const Condition& condition = dataset.conditions[number].condition;
+    const Condition& condition = *dataset.conditions[number].condition;
     std::vector<DatasetVariable> variables =
         dataset_variables(condition, dataset.request, condition.replicates);
     visit("parameters", condition.parameters.tree(), "scenario after --set and sweep");
@@ -94,9 +95,9 @@ struct ManifestFields {
     for (const auto& [id, files] : records) {
       for (const FileRecord& file : files) bytes += file.bytes;
     }
-    const std::uint64_t seed = dataset.conditions.front().condition.seed;
+    const std::uint64_t seed = dataset.conditions.front().condition->seed;
     const bool one_seed = std::ranges::all_of(dataset.conditions, [&](const DatasetCondition& one) {
-      return one.condition.seed == seed;
+      return one.condition->seed == seed;
     });
     std::vector<ConditionFields> conditions;
     for (std::size_t i = 0; i < dataset.conditions.size(); ++i) {

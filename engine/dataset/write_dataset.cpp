@@ -26,7 +26,9 @@
 #include "engine/files/json_writer.h"
 #include "engine/files/sha256.h"
 #include "engine/run/memory.h"
+#include "engine/scenario/condition.h"
 #include "kernels/parallel_for.h"
+#include "kernels/plan.h"
 
 namespace headlab {
 namespace {
@@ -106,8 +108,8 @@ std::vector<char> check_shards(const Dataset& dataset, const std::string& folder
 void check_memory(const Dataset& dataset, int threads) {
   double most = 0;
   for (const DatasetCondition& one : dataset.conditions) {
-    most = std::max(most, static_cast<double>(plan_bytes(one.condition)) +
-                              threads * draw_bytes(one.condition, dataset.request));
+    most = std::max(most, static_cast<double>(plan_bytes(*one.condition)) +
+                              threads * draw_bytes(*one.condition, dataset.request));
   }
   require_memory(static_cast<std::uint64_t>(std::min(most, 1e18)),
                  "for " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"),
@@ -133,7 +135,7 @@ void check_disk(const Dataset& dataset, const std::string& folder,
       continue;
     }
     for (const DatasetVariable& variable :
-         dataset_variables(dataset.conditions[which].condition, dataset.request,
+         dataset_variables(*dataset.conditions[which].condition, dataset.request,
                            dataset.range(which, shard).count)) {
       largest = std::max(largest, variable.bytes());
     }
@@ -162,18 +164,18 @@ DatasetAttributes attributes_of(const Dataset& dataset, std::size_t which, std::
   for (const std::string& set : dataset.sets) sets += (sets.empty() ? "" : "\n") + set;
   const auto number = [](std::uint64_t value) { return static_cast<std::int64_t>(value); };
   return {.texts = {{"Conventions", "CF-1.8"},
-                    {"title", of.condition.name},
+                    {"title", of.condition->name},
                     {"source", "headlab " + program.version},
                     {"scenario_text", dataset.scenario_text},
                     {"set_arguments", sets},
-                    {"parameters", to_json(of.condition.parameters.tree())}},
+                    {"parameters", to_json(of.condition->parameters.tree())}},
           .numbers = {{"format_version", dataset_format_version},
-                      {"seed", number(of.condition.seed)},
+                      {"seed", number(of.condition->seed)},
                       {"condition", number(which)},
                       {"conditions", number(dataset.conditions.size())},
                       {"shard", number(shard)},
                       {"shards", number(of.shards)},
-                      {"replicates_of_all_shards", number(of.condition.replicates)}}};
+                      {"replicates_of_all_shards", number(of.condition->replicates)}}};
 }
 
 /// Sums the files of a shard that has been written, sees them to the disk and puts them in place.
@@ -217,7 +219,7 @@ class Writing {
       for (const ShardId& id : ids) {
         if (session_.should_stop()) break;
         const auto& [which, shard] = id;
-        const Condition& condition = dataset_.conditions[which].condition;
+        const Condition& condition = *dataset_.conditions[which].condition;
         if (!plan || plan->first != which) {
           plan.emplace(which, make_plan(condition, dataset_.conditions[which].found));
         }
@@ -341,7 +343,7 @@ DatasetResult write_dataset(const Dataset& dataset, const std::string& target,
   double work = 0;
   for (const auto& [which, shard] : missing) {
     result.work.bytes += dataset.shard_bytes(which, shard);
-    work += shard_work(dataset.conditions[which].condition, dataset.request,
+    work += shard_work(*dataset.conditions[which].condition, dataset.request,
                        dataset.range(which, shard).count);
   }
   if (options.begin) options.begin(result.work);

@@ -25,6 +25,7 @@
 #include "engine/testing/folder_test.h"
 #include "engine/testing/refusal.h"
 #include "kernels/backends.h"
+#include "kernels/plan.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/training_set.h"
 #include "kernels/testing/played_machine.h"

@@ -19,6 +19,7 @@
 #include "engine/scenario/subspaces.h"
 #include "engine/scenario/world.h"
 #include "engine/testing/folder_test.h"
+#include "kernels/plan.h"
 
 namespace headlab {
 namespace {

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "engine/moments/figure_rounding.h"
+#include "kernels/controls.h"
+#include "kernels/plan.h"
 
 namespace headlab {
 namespace {
@@ -625,6 +627,10 @@ ConditionEstimates estimate(const MomentTree& tree, std::span<const double> head
                         .carriers = std::min(spread.carriers, doubt.carriers),
                         .allowance = allowance_of(spread, doubt.unseen, doubt.carriers)};
       });
+}
+
+const ControlUse* control_use(const Plan& plan) {
+  return plan.layout().controlled() ? &plan.controls->use : nullptr;
 }
 
 ConditionEstimates estimate(const MomentTree& tree, const Plan& plan) {

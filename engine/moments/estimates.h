@@ -11,10 +11,12 @@
 #include "engine/moments/error_terms.h"
 #include "engine/moments/jackknife.h"
 #include "engine/moments/moment_tree.h"
-#include "kernels/controls.h"
-#include "kernels/plan.h"
+#include "kernels/moments.h"
 
 namespace headlab {
+
+struct ControlUse;
+struct Plan;
 
 /// ConditionEstimates of one condition. A Number is a Estimate, which is what users read, or a
 /// Jackknifed, which can be calculated with.
@@ -76,9 +78,7 @@ ConditionEstimates estimate(const MomentTree& tree, std::span<const double> head
 ConditionEstimates estimate(const MomentTree& tree, const Plan& plan);
 
 /// How the layout of a plan uses its controls; null where it has none.
-inline const ControlUse* control_use(const Plan& plan) {
-  return plan.layout().controlled() ? &plan.controls->use : nullptr;
-}
+const ControlUse* control_use(const Plan& plan);
 
 /// The same as samples, to be calculated with. They take nodes x queries x H^2 numbers.
 JackknifedEstimates jackknifed_estimates(const MomentTree& tree,

@@ -8,6 +8,8 @@
 
 #include "engine/run/simulate.h"
 #include "kernels/backends.h"
+#include "kernels/laws.h"
+#include "kernels/plan.h"
 #include "kernels/stack/layers.h"
 #include "kernels/stack/worker.h"
 

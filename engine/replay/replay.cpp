@@ -11,6 +11,7 @@
 #include "engine/run/learned_heads.h"
 #include "engine/run/memory.h"
 #include "engine/run/pilot.h"
+#include "engine/scenario/condition.h"
 #include "kernels/backends.h"
 #include "kernels/learning/worker.h"
 #include "kernels/parallel_for.h"
@@ -24,8 +25,8 @@ namespace {
 /// Throws InvalidInput unless the replicate, its kernel weights and the file with them fit.
 void check_replay_memory(const Condition& condition, const Backend& backend) {
   check_memory(condition, backend, 1);
-  const double d = std::visit([](const auto& law) { return law.dimension(); }, condition.design);
-  const double queries = std::visit([](const auto& law) { return law.size(); }, condition.queries);
+  const double d = dimension_of(condition);
+  const double queries = query_count(condition);
   // Numbers of a point, kept, copied to be written, and as the bytes of the file, which may double
   // to make room.
   const double numbers = static_cast<double>(condition.n) * (d + 4 + queries * condition.heads);

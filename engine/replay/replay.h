@@ -9,11 +9,12 @@
 
 #include "engine/files/provenance.h"
 #include "engine/run/session.h"
-#include "engine/scenario/condition.h"
 #include "kernels/plan.h"
 #include "kernels/reference/training_set.h"
 
 namespace headlab {
+
+struct Condition;
 
 /// One head at one query. The estimates are those of the condition's estimator: sum_i w_i m(X_i)
 /// where the noise is integrated, sum_i w_i Y_i where it is drawn.

@@ -10,7 +10,9 @@
 #include "engine/files/netcdf_file.h"
 #include "engine/results/condition_record.h"
 #include "engine/results/results_scenario.h"
+#include "engine/scenario/condition.h"
 #include "engine/scenario/plan_fingerprint.h"
+#include "engine/scenario/scenario.h"
 
 namespace headlab {
 namespace {

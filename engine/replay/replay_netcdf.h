@@ -8,9 +8,10 @@
 #include "engine/files/netcdf_file.h"
 #include "engine/files/provenance.h"
 #include "engine/replay/replay.h"
-#include "engine/scenario/scenario.h"
 
 namespace headlab {
+
+struct Scenario;
 
 /// Writes a complete replay of condition `condition` (from 0) to `path`. The file is there whole or
 /// not at all; throws RunFailed with one line.

@@ -4,16 +4,19 @@
 #pragma once
 
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/moments/estimates.h"
 #include "engine/moments/layer_estimates.h"
-#include "engine/scenario/condition.h"
-#include "kernels/plan.h"
+#include "kernels/copy_on_write.h"
 
 namespace headlab {
+
+struct Condition;
+struct Plan;
 
 /// A diversity index with the largest value it can take; NaN where undefined (null in the outputs).
 /// A Number is a Estimate of a simulation, or the Remainder of a closed form.
@@ -46,7 +49,7 @@ struct TheoryResult {
   std::string form;    ///< in words: "exact for the fixed design"
   /// Largest deviation of the sum of the weights from 1, of forms by quadrature; else NaN.
   double normalisation_error = std::numeric_limits<double>::quiet_NaN();
-  Plan plan;  ///< conditional and pairwise, with the head weights used
+  CopyOnWrite<Plan> plan;  ///< conditional and pairwise, with the head weights used
   ErrorTerms<Remainder> figures;
   /// Of a study of depth instead: the metrics that there are forms of.
   LayersOf<Remainder> layers = {};
@@ -83,7 +86,7 @@ struct SideBySide {
 
 /// One condition from closed forms.
 struct ComputedCondition {
-  Condition condition;
+  std::shared_ptr<const Condition> condition;
   TheoryResult result;
   IndicesOf<Remainder> indices = {};
   SideBySide simulated = {};  ///< empty unless the condition was simulated as well

@@ -16,6 +16,8 @@
 #include "engine/files/json_writer.h"
 #include "engine/results/computed.h"
 #include "engine/results/result.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/setup_laws.h"
 
 namespace headlab {
 
@@ -31,9 +33,9 @@ inline const char* name_of(MomentMode moments) {
 
 /// What is drawn again for every leaf, in words.
 inline const char* redrawn_text(const Condition& condition) {
-  return !redraws(condition.queries)     ? "heads"
-         : !redraws(condition.subspaces) ? "queries"
-                                         : "heads and queries";
+  return !redraws(*condition.queries)     ? "heads"
+         : !redraws(*condition.subspaces) ? "queries"
+                                          : "heads and queries";
 }
 
 /// One query with its terms.
@@ -109,11 +111,11 @@ struct ConditionRecord {
   /// The part that is not the same for a simulation and closed forms of one condition.
   template <class Visitor>
   void error_fields(Visitor& visit) const {
-    terms.fields(visit, std::holds_alternative<DesignQueries>(condition.queries));
+    terms.fields(visit, std::holds_alternative<DesignQueries>(*condition.queries));
     visit("indices", by_name(indices), "diversity index", {.item = "index"});
     visit("queries", query_records(), "figures at each query", {.item = "query"});
     // Softmax windows are never empty.
-    const bool counts_empty = windows && !std::holds_alternative<SoftmaxKernel>(plan.kernel);
+    const bool counts_empty = windows && !is_softmax(plan);
     visit("empty_windows", counts_empty ? std::optional(windows->empty) : std::nullopt,
           "windows without a kernel value above 2^-126 (softmax: not counted)");
     visit("narrow_windows", windows ? std::optional(windows->narrow) : std::nullopt,
@@ -136,7 +138,7 @@ struct ConditionRecord {
         // Stopped before its first replicate, or heads or queries are drawn again and again.
         records[q].terms.head_bias.resize(static_cast<std::size_t>(plan.heads));
       }
-      if (redraws(condition.queries)) {
+      if (redraws(*condition.queries)) {
         std::ranges::fill(records[q].x, undefined);
         records[q].truth = undefined;
       }
@@ -205,8 +207,8 @@ void visit_condition(const ConditionResult& one, const ConditionIndices& indices
 
 inline ConditionRecord<Remainder> record_of(const ComputedCondition& computed) {
   const TheoryResult& closed = computed.result;
-  return {.condition = computed.condition,
-          .plan = closed.plan,
+  return {.condition = *computed.condition,
+          .plan = *closed.plan,
           .terms = closed.figures,
           .indices = computed.indices,
           .windows = closed.windows,
@@ -216,11 +218,11 @@ inline ConditionRecord<Remainder> record_of(const ComputedCondition& computed) {
 /// Visits the fields of a condition that was computed.
 template <class Visitor>
 void visit_condition(const ComputedCondition& computed, Visitor& visit) {
-  if (!computed.condition.stack) {
+  if (!computed.condition->stack) {
     record_of(computed).fields(visit);
     return;
   }
-  DepthRecord<Remainder>{.condition = computed.condition,
+  DepthRecord<Remainder>{.condition = *computed.condition,
                          .layers = computed.result.layers,
                          .listed = computed.result.listed,
                          .seconds = computed.result.seconds}

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/run/run.h"
+#include "engine/scenario/scenario.h"
 #include "engine/testing/hand_made_result.h"
 
 namespace headlab {

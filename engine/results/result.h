@@ -17,10 +17,12 @@
 #include "engine/moments/precision.h"
 #include "engine/results/difference.h"
 #include "engine/results/share.h"
-#include "engine/scenario/condition.h"
+#include "engine/scenario/preparation.h"
 #include "kernels/plan.h"
 
 namespace headlab {
+
+struct Condition;
 
 /// An adjustment is what controls subtract from a statistic; its mean is 0 where the means of the
 /// controls are right.

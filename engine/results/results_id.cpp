@@ -10,6 +10,7 @@
 #include "engine/files/json_writer.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/sha256.h"
+#include "engine/scenario/condition.h"
 #include "engine/scenario/plan_fingerprint.h"
 
 namespace headlab {

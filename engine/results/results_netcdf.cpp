@@ -15,6 +15,7 @@
 #include "engine/results/results_nodes.h"
 #include "engine/results/results_scenario.h"
 #include "engine/scenario/plan_fingerprint.h"
+#include "engine/scenario/scenario.h"
 #include "kernels/stack/stack.h"
 
 namespace headlab {
@@ -61,7 +62,7 @@ struct FileRecord {
     }
     if (one.found.controls) visit_controls(visit, one.found.controls->controls);
     // Heads that every replicate learns are not kept, nor those of a draw.
-    if (plan.learning || redraws(one.condition->subspaces)) return;
+    if (plan.learning || redraws(*one.condition->subspaces)) return;
     const std::vector<std::size_t> shape = {static_cast<std::size_t>(plan.heads),
                                             static_cast<std::size_t>(plan.d),
                                             static_cast<std::size_t>(plan.k)};

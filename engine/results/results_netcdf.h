@@ -10,9 +10,10 @@
 #include "engine/files/provenance.h"
 #include "engine/results/computed.h"
 #include "engine/results/result.h"
-#include "engine/scenario/scenario.h"
 
 namespace headlab {
+
+struct Scenario;
 
 /// Raised whenever a reader of older files would misread a new one.
 inline constexpr int results_format_version = 3;

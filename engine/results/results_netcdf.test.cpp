@@ -14,6 +14,7 @@
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/results/results_reader.h"
+#include "engine/scenario/scenario.h"
 #include "engine/testing/folder_test.h"
 #include "engine/testing/hand_made_result.h"
 

@@ -13,6 +13,8 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/results/netcdf_fields.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 #include "kernels/host.h"
 
 namespace headlab {

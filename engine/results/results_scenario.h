@@ -12,9 +12,11 @@
 #include "engine/files/provenance.h"
 #include "engine/moments/precision.h"
 #include "engine/results/share.h"
-#include "engine/scenario/scenario.h"
 
 namespace headlab {
+
+struct Condition;
+struct Scenario;
 
 /// Puts the attributes that name the scenario, its text and the program; `seed` where it has one
 /// seed.

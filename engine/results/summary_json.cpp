@@ -12,6 +12,7 @@
 #include "engine/files/json_fields.h"
 #include "engine/results/condition_record.h"
 #include "engine/results/results_id.h"
+#include "engine/scenario/scenario.h"
 
 namespace headlab {
 namespace {
@@ -91,7 +92,7 @@ struct ComparedRecord {
   template <class Visitor>
   void fields(Visitor& visit) const {
     head_fields(visit, computed.result);
-    if (computed.condition.stack) {
+    if (computed.condition->stack) {
       visit("layers", layer_records(computed.result.layers, computed.result.listed),
             "metrics of each layer", {.item = "layer"});
     } else {
@@ -227,7 +228,7 @@ void write_theory_json(const TextSink& out, const std::vector<ComputedCondition>
   write_document(out, {program, nullptr, threads, std::nullopt}, true, theory.size(),
                  [&](std::size_t i, JsonWriter& to) {
                    const TheoryResult& closed = theory[i].result;
-                   JsonFields visit(to, has_matrices(closed.plan));
+                   JsonFields visit(to, has_matrices(*closed.plan));
                    ComparedRecord::head_fields(visit, closed);
                    visit_condition(theory[i], visit);
                    visit.close();

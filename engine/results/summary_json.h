@@ -8,9 +8,10 @@
 #include "engine/files/provenance.h"
 #include "engine/results/computed.h"
 #include "engine/results/result.h"
-#include "engine/scenario/scenario.h"
 
 namespace headlab {
+
+struct Scenario;
 
 /// Writes one JSON object (docs/results.md) with a line for each condition: figures with their
 /// Monte Carlo standard errors, null where undefined. `indices` holds those of result.conditions[i]

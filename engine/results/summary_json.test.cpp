@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/scenario/scenario.h"
 #include "engine/testing/hand_made_result.h"
 
 namespace headlab {

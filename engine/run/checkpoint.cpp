@@ -16,7 +16,9 @@
 #include "engine/results/results_netcdf.h"
 #include "engine/results/results_reader.h"
 #include "engine/results/results_scenario.h"
+#include "engine/scenario/condition.h"
 #include "engine/scenario/plan_fingerprint.h"
+#include "engine/scenario/scenario.h"
 
 namespace headlab {
 namespace {

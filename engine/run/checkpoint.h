@@ -14,9 +14,11 @@
 #include "engine/moments/precision.h"
 #include "engine/results/results_reader.h"
 #include "engine/results/share.h"
-#include "engine/scenario/scenario.h"
 
 namespace headlab {
+
+struct Plan;
+struct Scenario;
 
 /// What an earlier run has of one condition.
 struct CheckpointCondition {

@@ -6,6 +6,9 @@
 #include <utility>
 
 #include "engine/run/memory.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
+#include "kernels/plan.h"
 
 namespace headlab {
 namespace {

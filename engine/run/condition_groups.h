@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "engine/moments/moment_tree.h"
-#include "engine/scenario/scenario.h"
 #include "kernels/backend.h"
 
 namespace headlab {
+
+struct Scenario;
 
 /// Conditions by number, ascending.
 using ConditionGroup = std::vector<std::size_t>;

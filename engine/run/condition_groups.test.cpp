@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "engine/run/memory.h"
+#include "engine/scenario/setup_laws.h"
 #include "engine/scenario/world.h"
+#include "kernels/plan.h"
 #include "kernels/testing/played_machine.h"
 
 namespace headlab {
@@ -84,7 +86,7 @@ TEST(ConditionGroups, HoldWhatSharesItsDraws) {
 TEST(ConditionGroups, HoldConditionsThatAllRedrawOrNone) {
   Scenario scenario = grouped_study("\"heads.kernel.bandwidth\" = [0.2, 0.4, 0.8, 1.6]");
   for (const std::size_t i : {1u, 3u}) {
-    std::get<HaarSubspaces>(scenario.conditions[i].subspaces).redraw = true;
+    std::get<HaarSubspaces>(scenario.conditions[i].subspaces.own()).redraw = true;
   }
   EXPECT_EQ(groups_of(scenario), (Groups{{0, 2}, {1, 3}}));
 }

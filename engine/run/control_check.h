@@ -6,7 +6,6 @@
 
 #include "engine/moments/moment_tree.h"
 #include "engine/results/result.h"
-#include "engine/scenario/condition.h"
 
 namespace headlab {
 

@@ -16,7 +16,10 @@
 
 #include "engine/moments/control_fit.h"
 #include "engine/run/pilot.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/setup_laws.h"
 #include "kernels/parallel_for.h"
+#include "kernels/plan.h"
 #include "kernels/stopping.h"
 
 namespace headlab {
@@ -423,7 +426,7 @@ double kernel_sum_rounding(const Backend& backend, double log_scale, std::uint64
 }
 
 ControlCost control_cost(const Condition& condition) {
-  if (!std::holds_alternative<ExactControls>(condition.controls)) return {};
+  if (!std::holds_alternative<ExactControls>(*condition.controls)) return {};
   // Of a query with eight heads, 36 pairs; most of it grows with the pairs.
   constexpr double seconds = 0.1, bytes = 4e6, pairs = 36;
   const MomentLayout layout = layout_of(condition);
@@ -434,7 +437,7 @@ ControlCost control_cost(const Condition& condition) {
 
 Plan control_pilot_plan(const Condition& condition, const Preparation& found,
                         const ControlMeans& means) {
-  const auto& law = std::get<ExactControls>(condition.controls);
+  const auto& law = std::get<ExactControls>(*condition.controls);
   Condition pilot = condition;
   pilot.seed = law.seed;
   Plan plan = drawn_from(make_plan(pilot, found), control_streams);
@@ -443,7 +446,7 @@ Plan control_pilot_plan(const Condition& condition, const Preparation& found,
 }
 
 bool find_controls(const Condition& condition, Preparation& found, const Session& session) try {
-  const auto* law = std::get_if<ExactControls>(&condition.controls);
+  const auto* law = std::get_if<ExactControls>(&*condition.controls);
   if (law == nullptr) return true;
   if (!session.control_means) {
     reject(condition, "run.controls", "is \"exact\", which this command does not compute");

@@ -3,11 +3,13 @@
 #pragma once
 
 #include "engine/run/session.h"
-#include "engine/scenario/condition.h"
+#include "engine/scenario/preparation.h"
 #include "kernels/backend.h"
-#include "kernels/plan.h"
 
 namespace headlab {
+
+struct Condition;
+struct Plan;
 
 /// The plan of the pilot: that of the condition, keyed with the pilot's own seed and drawn from
 /// streams of its own, with controls that have no coefficients yet.

@@ -12,7 +12,11 @@
 #include "engine/run/condition_groups.h"
 #include "engine/run/memory.h"
 #include "engine/run/simulate.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
+#include "engine/scenario/setup_laws.h"
 #include "kernels/parallel_for.h"
+#include "kernels/plan.h"
 #include "kernels/stopping.h"
 
 namespace headlab {
@@ -51,7 +55,7 @@ void shrink(Plan& plan, std::uint64_t n) {
 
 /// Replicates of the pilot behind optimal weights.
 double pilot_replicates(const Condition& condition) {
-  const auto* optimal = std::get_if<OptimalWeights>(&condition.weights);
+  const auto* optimal = std::get_if<OptimalWeights>(&*condition.weights);
   return optimal ? static_cast<double>(optimal->replicates) : 0;
 }
 
@@ -132,12 +136,12 @@ double kept_nodes(const MomentLayout& layout, std::uint64_t replicates) {
 }  // namespace
 
 Condition without_preparation(Condition condition) {
-  if (std::holds_alternative<OptimalWeights>(condition.weights)) {
+  if (std::holds_alternative<OptimalWeights>(*condition.weights)) {
     condition.weights = UniformWeights{};
   }
   if (learns_heads_once(condition)) {
     condition.subspaces = AlignedSubspaces{};
-    if (std::holds_alternative<LearnedWeights>(condition.weights)) {
+    if (std::holds_alternative<LearnedWeights>(*condition.weights)) {
       condition.weights = UniformWeights{};
     }
   }

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "engine/run/session.h"
-#include "engine/scenario/scenario.h"
 
 namespace headlab {
+
+struct Condition;
+struct Scenario;
 
 /// Bytes of the results of a run, to within a factor of two or so.
 struct ResultSize {

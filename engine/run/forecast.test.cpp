@@ -11,6 +11,7 @@
 #include "engine/results/summary_json.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 #include "engine/testing/folder_test.h"
 #include "engine/testing/hand_made_result.h"
 

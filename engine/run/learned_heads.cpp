@@ -12,9 +12,12 @@
 #include "engine/run/pilot.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
+#include "engine/scenario/setup_laws.h"
 #include "kernels/decompositions.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/learning/worker.h"
 #include "kernels/parallel_for.h"
+#include "kernels/plan.h"
 #include "kernels/stopping.h"
 
 namespace headlab {
@@ -63,7 +66,7 @@ Subspaces learned_subspaces(const Condition& condition, HeadParameters heads) {
 std::optional<Preparation> learn_heads(const Condition& condition, const Session& session,
                                        const std::function<void(const FitCheck&)>& check) {
   if (!learns_heads_once(condition)) return Preparation{};
-  const auto& law = std::get<LearnedSubspaces>(condition.subspaces);
+  const auto& law = std::get<LearnedSubspaces>(*condition.subspaces);
   const Stopwatch watch;
   const StopScope scope(session.stop_hook());
   try {
@@ -71,7 +74,7 @@ std::optional<Preparation> learn_heads(const Condition& condition, const Session
     const Plan sample = sample_plan(condition, law);
     const FitPoints points = fit_points(sample, 0);
     const auto gradients =
-        session.backend->head_gradients(condition.kernel, thread_count(session.threads));
+        session.backend->head_gradients(*condition.kernel, thread_count(session.threads));
     std::optional<Fit> fit =
         fit_heads(learning, 0, points, *gradients,
                   {.stop = session.stop_hook(), .check = check, .keeps_history = true});

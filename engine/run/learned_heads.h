@@ -5,10 +5,13 @@
 #include <functional>
 
 #include "engine/run/session.h"
-#include "engine/scenario/scenario.h"
+#include "engine/scenario/law/subspaces/subspaces.h"
+#include "engine/scenario/preparation.h"
 #include "kernels/learning/fit.h"
 
 namespace headlab {
+
+struct Condition;
 
 /// Learns the heads of a condition where learns_heads_once(), on a sample of the law's own seed
 /// from streams of its own (on a fixed design, of that design), and the weights where they are

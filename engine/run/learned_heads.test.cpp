@@ -17,6 +17,8 @@
 #include "engine/results/summary_json.h"
 #include "engine/run/run.h"
 #include "engine/run/simulate.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 #include "engine/scenario/subspaces.h"
 #include "engine/testing/folder_test.h"
 #include "kernels/cpu/backend.h"

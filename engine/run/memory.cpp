@@ -13,8 +13,11 @@
 #include "engine/run/learned_heads.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
+#include "engine/scenario/setup_laws.h"
 #include "engine/scenario/stack/stack_setting.h"
+#include "kernels/laws.h"
 #include "kernels/learning/worker.h"
+#include "kernels/plan.h"
 
 namespace headlab {
 namespace {
@@ -47,17 +50,9 @@ struct Part {
   std::string knob;
 };
 
-int dimension_of(const Condition& condition) {
-  return std::visit([](const auto& law) { return law.dimension(); }, condition.design);
-}
-
-int queries_of(const Condition& condition) {
-  return std::visit([](const auto& law) { return law.size(); }, condition.queries);
-}
-
 std::string queries_knob(const Condition& condition) {
-  return std::holds_alternative<DesignQueries>(condition.queries) ? "queries.count"
-                                                                  : "queries.points";
+  return std::holds_alternative<DesignQueries>(*condition.queries) ? "queries.count"
+                                                                   : "queries.points";
 }
 
 // A number of a table is kept as double and as float, in arrays that may double to make room; while
@@ -96,11 +91,11 @@ std::vector<Part> plan_parts(const Condition& condition) {
   }
   const Bytes d = bytes(dimension_of(condition));
   const Bytes subspaces = subspace_bytes(condition.heads, dimension_of(condition), condition.k);
-  const Bytes queries = query_bytes(queries_of(condition), dimension_of(condition));
+  const Bytes queries = query_bytes(query_count(condition), dimension_of(condition));
   const Bytes design =
-      std::visit([&](const auto& law) { return table_numbers(law, d); }, condition.design);
+      std::visit([&](const auto& law) { return table_numbers(law, d); }, *condition.design);
   const Bytes regression =
-      std::visit([&](const auto& law) { return table_numbers(law, d); }, condition.regression);
+      std::visit([&](const auto& law) { return table_numbers(law, d); }, *condition.regression);
   return {{subspaces, "heads.count"},
           {queries, queries_knob(condition)},
           {design * bytes(table_number), "data.design.dim"},
@@ -168,7 +163,7 @@ std::uint64_t plan_bytes(const Condition& condition) {
 
 void check_fit_memory(const Condition& condition) {
   if (!learns_heads_once(condition)) return;
-  const auto& law = std::get<LearnedSubspaces>(condition.subspaces);
+  const auto& law = std::get<LearnedSubspaces>(*condition.subspaces);
   const Bytes d = bytes(dimension_of(condition));
   // As drawn in float64, as the fit has it, and projected in float32; a batch with the sums of its
   // queries; the matrices at every check.
@@ -227,7 +222,7 @@ void check_memory(const Condition& condition, const Backend& backend, int thread
   MomentLayout pilot = layout;
   pilot.mode = MomentMode::pairwise;
   pilot.conditional = true;
-  const auto* optimal = std::get_if<OptimalWeights>(&condition.weights);
+  const auto* optimal = std::get_if<OptimalWeights>(&*condition.weights);
   const std::uint64_t replicates =
       std::max(condition.replicates, optimal ? optimal->replicates : 0);
   // No more workers start than there are replicates.
@@ -237,7 +232,7 @@ void check_memory(const Condition& condition, const Backend& backend, int thread
     moments = std::max(moments, moments_bytes(pilot, optimal->replicates, workers));
   }
 
-  if (const auto* exact = std::get_if<ExactControls>(&condition.controls)) {
+  if (const auto* exact = std::get_if<ExactControls>(&*condition.controls)) {
     // The pilot keeps the statistics of every replicate; the coefficients and their means stay.
     MomentLayout of_pilot = layout;
     of_pilot.controls = ControlStatistics::sums;

@@ -5,10 +5,12 @@
 #include <cstdint>
 
 #include "engine/files/available_memory.h"
-#include "engine/scenario/scenario.h"
 #include "kernels/backend.h"
 
 namespace headlab {
+
+struct Condition;
+struct MomentLayout;
 
 /// Memory for the moments of a run and their estimates [bytes], 2^64 - 1 where it does not fit in
 /// 64 bits: nodes as kept, as copied out of the run and as merged for the jackknife, nodes under

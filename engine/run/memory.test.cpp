@@ -9,7 +9,11 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/scenario/condition.h"
+#include "engine/scenario/setup_laws.h"
 #include "engine/testing/refusal.h"
+#include "kernels/laws.h"
+#include "kernels/plan.h"
 #include "kernels/testing/played_machine.h"
 
 namespace headlab {
@@ -172,7 +176,7 @@ TEST_F(Memory, MomentsGrowWithTheirNodes) {
 TEST_F(Memory, PlanCountsTheTablesOfItsLaws) {
   const Condition plain = condition_of(100);
   Condition correlated = plain;
-  std::get<NormalDesign>(correlated.design).ar1 = 0.5;
+  std::get<NormalDesign>(correlated.design.own()).ar1 = 0.5;
   EXPECT_GE(plan_bytes(correlated) - plan_bytes(plain), 100u * 100 * 12);
   Condition random = plain;
   random.regression =

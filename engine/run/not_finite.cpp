@@ -7,6 +7,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/words.h"
+#include "kernels/plan.h"
 #include "kernels/reference/training_set.h"
 
 namespace headlab {

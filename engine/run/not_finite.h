@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string>
 
-#include "kernels/plan.h"
-
 namespace headlab {
+
+struct Plan;
 
 /// Why a mean squared error over `replicates` is not finite: the first point drawn where regression
 /// or noise has no value, as far as 10^7 points show one; else what to try.

@@ -7,7 +7,10 @@
 
 #include "engine/moments/estimates.h"
 #include "engine/run/simulate.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/setup_laws.h"
 #include "kernels/decompositions.h"
+#include "kernels/plan.h"
 
 namespace headlab {
 namespace {
@@ -67,7 +70,7 @@ Plan drawn_from(Plan plan, const Streams& streams) {
 }
 
 Plan pilot_plan(const Condition& condition, const Preparation& found) {
-  const auto& law = std::get<OptimalWeights>(condition.weights);
+  const auto& law = std::get<OptimalWeights>(*condition.weights);
   Condition pilot = condition;
   pilot.weights = UniformWeights{};
   pilot.estimator = Estimator::conditional;
@@ -77,7 +80,7 @@ Plan pilot_plan(const Condition& condition, const Preparation& found) {
 }
 
 bool find_weights(const Condition& condition, Preparation& found, const Session& session) {
-  const auto* law = std::get_if<OptimalWeights>(&condition.weights);
+  const auto* law = std::get_if<OptimalWeights>(&*condition.weights);
   if (law == nullptr) return true;
   if (condition.heads == 1) {
     found.head_weights = {1.0};

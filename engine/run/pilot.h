@@ -7,9 +7,13 @@
 #include <Eigen/Core>
 
 #include "engine/run/session.h"
-#include "engine/scenario/condition.h"
+#include "engine/scenario/preparation.h"
 
 namespace headlab {
+
+struct Condition;
+struct Plan;
+struct Streams;
 
 /// a* = M^-1 1 / (1^T M^-1 1) [H] for M [H][H], symmetric and positive definite: the weights of sum
 /// 1 with the least a^T M a. Throws ParameterError where M is singular to the float32 that the

@@ -8,7 +8,10 @@
 
 #include "engine/moments/estimates.h"
 #include "engine/run/run.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/setup_laws.h"
 #include "engine/testing/refusal.h"
+#include "kernels/laws.h"
 #include "kernels/reference/backend.h"
 #include "kernels/reference/training_set.h"
 #include "kernels/testing/tolerances.h"
@@ -148,7 +151,7 @@ TEST(FindWeights, DoesNotDependOnTheRun) {
   other.replicates = 11;
   other.moments = MomentMode::pairwise;
   EXPECT_EQ(weights_of(other, 2), a);
-  std::get<OptimalWeights>(other.weights).seed = 1;
+  std::get<OptimalWeights>(other.weights.own()).seed = 1;
   EXPECT_NE(weights_of(other), a);
 }
 
@@ -186,7 +189,7 @@ TEST(FindWeights, RefusesAlignedHeads) {
 
 TEST(PilotPlan, DrawsFromStreamsOfItsOwn) {
   Condition condition = uneven_heads();
-  std::get<OptimalWeights>(condition.weights).seed = 8;
+  std::get<OptimalWeights>(condition.weights.own()).seed = 8;
   const Plan plan = pilot_plan(condition);
   EXPECT_EQ(plan.seed, 8u);
   EXPECT_EQ(plan.streams.design, Purpose::pilot_design);

@@ -23,6 +23,7 @@
 #include "engine/files/sha256.h"
 #include "engine/run/message_bytes.h"
 #include "engine/scenario/plan_fingerprint.h"
+#include "engine/scenario/scenario.h"
 #include "kernels/learning/worker.h"
 #include "kernels/parallel_for.h"
 

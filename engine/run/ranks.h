@@ -15,9 +15,10 @@
 
 #include "engine/files/provenance.h"
 #include "engine/run/simulate.h"
-#include "engine/scenario/scenario.h"
 
 namespace headlab {
+
+struct Scenario;
 
 struct Message {
   int from = 0;  ///< rank

@@ -22,6 +22,9 @@
 #include "engine/run/pilot.h"
 #include "engine/run/ranks.h"
 #include "engine/run/setup.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
+#include "engine/scenario/setup_laws.h"
 #include "kernels/backends.h"
 #include "kernels/parallel_for.h"
 
@@ -302,7 +305,7 @@ class Run {
       }
       const auto tell = [&](const FitCheck& check) {
         if (!session_.report) return;
-        const std::uint64_t steps = std::get<LearnedSubspaces>(condition.subspaces).steps;
+        const std::uint64_t steps = std::get<LearnedSubspaces>(*condition.subspaces).steps;
         session_.report(
             {.condition = all.size(),
              .last_condition = all.size(),
@@ -571,6 +574,10 @@ class Run {
 RunResult run(std::shared_ptr<const Scenario> scenario, const Session& session,
               const RunOptions& options) {
   return Run(std::move(scenario), session, options).finish();
+}
+
+RunResult run(Scenario scenario, const Session& session, const RunOptions& options) {
+  return run(std::make_shared<const Scenario>(std::move(scenario)), session, options);
 }
 
 }  // namespace headlab

@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "engine/moments/precision.h"
@@ -13,9 +12,10 @@
 #include "engine/run/session.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/references.h"
-#include "engine/scenario/scenario.h"
 
 namespace headlab {
+
+struct Scenario;
 
 class Ranks;
 class Setup;
@@ -47,9 +47,6 @@ struct RunOptions {
 /// before anything is simulated. The results share the conditions of the scenario and keep it.
 RunResult run(std::shared_ptr<const Scenario> scenario, const Session& session = {},
               const RunOptions& options = {});
-inline RunResult run(Scenario scenario, const Session& session = {},
-                     const RunOptions& options = {}) {
-  return run(std::make_shared<const Scenario>(std::move(scenario)), session, options);
-}
+RunResult run(Scenario scenario, const Session& session = {}, const RunOptions& options = {});
 
 }  // namespace headlab

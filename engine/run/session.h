@@ -18,6 +18,8 @@
 namespace headlab {
 
 struct Condition;
+struct ControlMeans;
+struct Plan;
 
 class Stopwatch {
  public:

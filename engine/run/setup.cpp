@@ -22,7 +22,10 @@
 #include "engine/run/learned_heads.h"
 #include "engine/run/message_bytes.h"
 #include "engine/run/unit_file.h"
+#include "engine/scenario/condition.h"
 #include "engine/scenario/plan_fingerprint.h"
+#include "engine/scenario/setup_laws.h"
+#include "kernels/plan.h"
 
 namespace headlab {
 namespace {
@@ -186,8 +189,8 @@ class SetupLock {
 
 bool needs_preparation(const Condition& condition) {
   return learns_heads_once(condition) ||
-         std::holds_alternative<OptimalWeights>(condition.weights) ||
-         std::holds_alternative<ExactControls>(condition.controls);
+         std::holds_alternative<OptimalWeights>(*condition.weights) ||
+         std::holds_alternative<ExactControls>(*condition.controls);
 }
 
 Setup::Setup(std::string path, const std::string& study, const std::string& machine,

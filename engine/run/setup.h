@@ -7,9 +7,11 @@
 #include <optional>
 #include <string>
 
-#include "engine/scenario/condition.h"
+#include "engine/scenario/preparation.h"
 
 namespace headlab {
+
+struct Condition;
 
 /// The name of its file in the folder of the shards.
 inline constexpr const char* setup_file_name = "setup.nc";

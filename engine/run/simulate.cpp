@@ -17,6 +17,7 @@
 #include "engine/moments/estimates.h"
 #include "kernels/learning/worker.h"
 #include "kernels/parallel_for.h"
+#include "kernels/plan.h"
 #include "kernels/stack/stack.h"
 #include "kernels/stack/worker.h"
 #include "kernels/stopping.h"

@@ -7,24 +7,24 @@
 #include <variant>
 
 #include "engine/files/error.h"
+#include "engine/scenario/setup_laws.h"
 #include "engine/scenario/stack/stack_setting.h"
+#include "kernels/laws.h"
+#include "kernels/learning/learning.h"
+#include "kernels/plan.h"
 #include "kernels/stack/metrics.h"
 
 namespace headlab {
 namespace {
 
-int design_dimension(const Condition& condition) {
-  return std::visit([](const auto& law) { return law.dimension(); }, condition.design);
-}
-
 /// Everything of a plan that the laws do not make.
 Plan sizes_and_settings(const Condition& condition) {
   Plan plan;
   plan.n = condition.n;
-  plan.d = design_dimension(condition);
+  plan.d = dimension_of(condition);
   plan.heads = condition.heads;
   plan.k = condition.k;
-  plan.queries = std::visit([](const auto& law) { return law.size(); }, condition.queries);
+  plan.queries = query_count(condition);
   plan.seed = condition.seed;
   if (condition.fixed_design) plan.fixed_design_seed = condition.design_seed;
   plan.estimator = condition.estimator;
@@ -81,8 +81,8 @@ std::vector<std::uint32_t> find_rows(const Condition& condition, const FileDesig
 
 /// m at the queries [Q], in float64.
 std::vector<double> truth_at(const Condition& condition, const Plan& plan, QuerySet& set) {
-  if (const auto* file = std::get_if<FileRegression>(&condition.regression)) {
-    const auto* design = std::get_if<FileDesign>(&condition.design);
+  if (const auto* file = std::get_if<FileRegression>(&*condition.regression)) {
+    const auto* design = std::get_if<FileDesign>(&*condition.design);
     if (design == nullptr || design->rows.size() != file->values.size()) {
       reject(condition, "data.regression",
              "law \"file\" is a column of the design's data file, so the design "
@@ -96,7 +96,7 @@ std::vector<double> truth_at(const Condition& condition, const Plan& plan, Query
     const std::uint32_t row = set.rows.empty() ? 0 : set.rows[q];
     truth.push_back(std::visit(
         [&](const auto& m) { return m(plan.table.exact(), set.points.data() + q * d, 1, row); },
-        plan.regression));
+        *plan.regression));
     if (!std::isfinite(truth.back())) {
       std::string x;
       for (std::size_t j = 0; j < d; ++j) {
@@ -125,17 +125,27 @@ Condition::Condition(Condition&&) noexcept = default;
 Condition& Condition::operator=(const Condition&) = default;
 Condition& Condition::operator=(Condition&&) noexcept = default;
 
+int dimension_of(const Condition& condition) {
+  return std::visit([](const auto& law) { return law.dimension(); }, *condition.design);
+}
+
+int query_count(const Condition& condition) {
+  return std::visit([](const auto& law) { return law.size(); }, *condition.queries);
+}
+
+bool is_softmax(const Condition& condition) {
+  return std::holds_alternative<SoftmaxKernel>(*condition.kernel);
+}
+
 Sizes sizes_of(const Condition& condition) {
-  return {.d = design_dimension(condition),
-          .heads = condition.heads,
-          .k = condition.k,
-          .n = condition.n};
+  return {
+      .d = dimension_of(condition), .heads = condition.heads, .k = condition.k, .n = condition.n};
 }
 
 MomentLayout layout_of(const Condition& condition) {
   if (condition.stack) return stack_layout(condition.stack->layers);
   MomentLayout layout = sizes_and_settings(condition).kept_layout();
-  if (std::holds_alternative<ExactControls>(condition.controls)) {
+  if (std::holds_alternative<ExactControls>(*condition.controls)) {
     layout.controls = ControlStatistics::controlled;
   }
   return layout;
@@ -150,7 +160,7 @@ Subspaces make_subspaces(const Condition& condition, const Preparation& found) {
         apply_stages(condition.mechanism, subspaces);
         return subspaces;
       },
-      condition.subspaces);
+      *condition.subspaces);
 }
 
 namespace {
@@ -159,19 +169,19 @@ void calibrate_compression(Condition& condition) {
   MechanismStages stages = condition.mechanism;
   auto& compress = std::get<std::optional<CompressStage>>(stages);
   if (!compress || compress->off(condition.heads, condition.k)) return;
-  const int d = design_dimension(condition);
+  const int d = dimension_of(condition);
   std::vector<double> query_points;
   if (compress->queries == "scenario") {
-    if (redraws(condition.queries)) {
+    if (redraws(*condition.queries)) {
       throw ParameterError("compress.queries",
                            "is \"scenario\", but queries are drawn again for every 8 replicates - "
                            "use \"design\", or leave queries.redraw out");
     }
     Table table;
     const DesignSampler design = std::visit(
-        [&](const auto& law) { return DesignSampler(law.sampler(table)); }, condition.design);
+        [&](const auto& law) { return DesignSampler(law.sampler(table)); }, *condition.design);
     query_points = std::visit([&](const auto& law) { return law.generate(d, design, table); },
-                              condition.queries)
+                              *condition.queries)
                        .points;
     const std::uint64_t count = query_points.size() / static_cast<std::size_t>(d);
     for (int h = 0; h < condition.heads; ++h) {
@@ -184,7 +194,7 @@ void calibrate_compression(Condition& condition) {
                                " fits exactly - use \"design\", or more queries");
     }
   }
-  calibrate(*compress, condition.design, d, query_points);
+  calibrate(*compress, *condition.design, d, query_points);
   condition.mechanism = stages;
 }
 
@@ -205,23 +215,23 @@ EstimateBounds bounds_of(const Condition& condition, const Plan& plan) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   // Of a token: responses that a merge scales up.
   const double scale = std::max(1.0, plan.mechanism.merge.group_weight());
-  const double noise = noise_variance_bound(condition.noise);
+  const double noise = noise_variance_bound(*condition.noise);
   const bool conditional = condition.estimator == Estimator::conditional;
   EstimateBounds bounds;
   bounds.noise_variance = conditional ? scale * scale * noise : 0;
   bounds.estimate =
-      conditional || noise == 0 ? scale * regression_bound(condition.regression) : infinity;
+      conditional || noise == 0 ? scale * regression_bound(*condition.regression) : infinity;
 
   // |f_h| is large where all points that the head sees are far away, or where a response is.
-  const double far = std::visit([](const auto& law) { return tail_of(law); }, condition.design) *
+  const double far = std::visit([](const auto& law) { return tail_of(law); }, *condition.design) *
                      fewest_points(plan);
   const double growth =
-      std::max(std::visit([](const auto& m) { return growth_of(m); }, condition.regression),
-               std::visit([](const auto& e) { return growth_of(e); }, condition.noise));
+      std::max(std::visit([](const auto& m) { return growth_of(m); }, *condition.regression),
+               std::visit([](const auto& e) { return growth_of(e); }, *condition.noise));
   if (growth > 0 && !plan.fixed_design_seed) bounds.moments = far / growth;
   if (!conditional && noise > 0) {
     bounds.moments = std::min(
-        bounds.moments, std::visit([](const auto& e) { return tail_of(e); }, condition.noise));
+        bounds.moments, std::visit([](const auto& e) { return tail_of(e); }, *condition.noise));
   }
   bounds.certain = conditional && condition.fixed_design && !redraws(condition) && !plan.learning;
   return bounds;
@@ -250,48 +260,48 @@ Plan make_plan(const Condition& condition, const Preparation& found) {
   const Sizes sizes = sizes_of(condition);
   Plan plan = sizes_and_settings(condition);
   plan.design = std::visit([&](const auto& law) { return DesignSampler(law.sampler(plan.table)); },
-                           condition.design);
+                           *condition.design);
   plan.regression = std::visit(
       [&](const auto& law) { return RegressionFunction(law.function(plan.table, sizes.d)); },
-      condition.regression);
+      *condition.regression);
   plan.noise =
       std::visit([&](const auto& law) { return NoiseSampler(law.sampler(plan.table, sizes.d)); },
-                 condition.noise);
+                 *condition.noise);
   plan.kernel = condition.kernel;
 
   const Subspaces subspaces = make_subspaces(condition, found);
   plan.k = subspaces.k();
   plan.projections = subspaces.numbers();
   plan.query_projections = subspaces.queries();
-  const auto* learned = std::get_if<LearnedSubspaces>(&condition.subspaces);
+  const auto* learned = std::get_if<LearnedSubspaces>(&*condition.subspaces);
   if (learned != nullptr && !learned->once()) {
     plan.learning = make_learning(condition);
     plan.query_projections = plan.learning->start.queries;
   }
-  apply_stages(condition.mechanism, plan);
+  plan.mechanism = mechanism_of(condition.mechanism, plan.n, plan.heads);
   plan.head_weights = std::visit(
       [&](const auto& law) {
         law.check(sizes);
         return found.head_weights ? *found.head_weights : law.values(sizes);
       },
-      condition.weights);
+      *condition.weights);
 
   set_queries(plan, condition,
               std::visit(
                   [&](const auto& law) {
                     law.check(sizes.d);
-                    return law.generate(sizes.d, plan.design, plan.table);
+                    return law.generate(sizes.d, *plan.design, plan.table);
                   },
-                  condition.queries));
+                  *condition.queries));
   // After the queries, which are independent draws.
-  std::visit([&](const auto& law) { law.apply(plan); }, condition.sequence);
+  std::visit([&](const auto& law) { law.apply(plan); }, *condition.sequence);
   plan.bounds = bounds_of(condition, plan);
   if (found.controls) plan.controls = {found.controls, &found.controls->controls};
   return plan;
 }
 
 bool redraws(const Condition& condition) {
-  return redraws(condition.subspaces) || redraws(condition.queries);
+  return redraws(*condition.subspaces) || redraws(*condition.queries);
 }
 
 void set_draw(Plan& plan, const Condition& condition, std::uint64_t draw) {
@@ -310,17 +320,17 @@ void set_draw(Plan& plan, const Condition& condition, std::uint64_t draw) {
           plan.query_projections = drawn.queries();
         }
       },
-      condition.subspaces);
+      *condition.subspaces);
   std::visit(
       [&]<class Law>(const Law& law) {
         if constexpr (Redrawable<Law>) {
           if (!law.redraw) return;
-          DesignSampler independent = plan.design;
+          DesignSampler independent = *plan.design;
           if (auto* rows = std::get_if<FileDesign::Sampler>(&independent)) rows->successive = 0;
           set_queries(plan, condition, law.generate(plan.d, independent, plan.table, draw));
         }
       },
-      condition.queries);
+      *condition.queries);
 }
 
 std::vector<std::string> stages_in_force(const Condition& condition) {
@@ -332,28 +342,28 @@ std::vector<std::string> stages_in_force(const Condition& condition) {
       [&](const auto& law) {
         if (!law.off()) names.insert(names.begin(), std::string(law.name) + " sequence");
       },
-      condition.sequence);
+      *condition.sequence);
   return names;
 }
 
 bool projects_queries_apart(const Condition& condition) {
-  if (const auto* given = std::get_if<ExplicitSubspaces>(&condition.subspaces)) {
+  if (const auto* given = std::get_if<ExplicitSubspaces>(&*condition.subspaces)) {
     return !given->query_matrices.empty();
   }
-  if (const auto* file = std::get_if<FileSubspaces>(&condition.subspaces)) return file->query_key;
-  const auto* learned = std::get_if<LearnedSubspaces>(&condition.subspaces);
+  if (const auto* file = std::get_if<FileSubspaces>(&*condition.subspaces)) return file->query_key;
+  const auto* learned = std::get_if<LearnedSubspaces>(&*condition.subspaces);
   return learned != nullptr && learned->form() == HeadMatrixKind::query_key;
 }
 
 Learning make_learning(const Condition& condition) {
-  const auto& law = std::get<LearnedSubspaces>(condition.subspaces);
+  const auto& law = std::get<LearnedSubspaces>(*condition.subspaces);
   const Sizes sizes = sizes_of(condition);
   const Subspaces start = law.start_subspaces(sizes);
   // Optimal weights are found for the heads that are learned, with equal ones meanwhile.
   const std::vector<double> weights =
-      std::holds_alternative<OptimalWeights>(condition.weights)
+      std::holds_alternative<OptimalWeights>(*condition.weights)
           ? UniformWeights{}.values(sizes)
-          : std::visit([&](const auto& of) { return of.values(sizes); }, condition.weights);
+          : std::visit([&](const auto& of) { return of.values(sizes); }, *condition.weights);
   HeadParameters heads{.heads = start.heads(),
                        .d = start.d(),
                        .k = start.k(),
@@ -363,7 +373,7 @@ Learning make_learning(const Condition& condition) {
   if (law.form() == HeadMatrixKind::query_key) heads.queries = heads.keys;
   return {.start = std::move(heads),
           .form = law.form(),
-          .learns_weights = std::holds_alternative<LearnedWeights>(condition.weights),
+          .learns_weights = std::holds_alternative<LearnedWeights>(*condition.weights),
           .steps = law.steps,
           .batch = law.batch,
           .learning_rate = law.learning_rate,
@@ -374,7 +384,7 @@ Learning make_learning(const Condition& condition) {
 }
 
 bool learns_heads_once(const Condition& condition) {
-  const auto* law = std::get_if<LearnedSubspaces>(&condition.subspaces);
+  const auto* law = std::get_if<LearnedSubspaces>(&*condition.subspaces);
   return law != nullptr && law->once();
 }
 
@@ -395,8 +405,8 @@ std::string source_location(const Condition& condition, const std::string& key) 
 void require_one_draw(const Condition& condition, const std::string& reason) {
   if (!redraws(condition)) return;
   std::vector<std::string> keys;
-  if (redraws(condition.subspaces)) keys.emplace_back("heads.subspaces.redraw");
-  if (redraws(condition.queries)) keys.emplace_back("queries.redraw");
+  if (redraws(*condition.subspaces)) keys.emplace_back("heads.subspaces.redraw");
+  if (redraws(*condition.queries)) keys.emplace_back("queries.redraw");
   std::string advice;
   for (const std::string& key : keys) advice += " --set " + key + "=false";
   reject(condition, keys.front(), "is true, but " + reason + " - write" + advice);

@@ -10,18 +10,30 @@
 #include <vector>
 
 #include "engine/scenario/mechanism/mechanism.h"
-#include "engine/scenario/setup_laws.h"
+#include "engine/scenario/preparation.h"
 #include "engine/scenario/sweep.h"
-#include "kernels/laws.h"
-#include "kernels/plan.h"
+#include "kernels/copy_on_write.h"
+#include "kernels/moments.h"
 
 namespace headlab {
 
+struct ControlLaw;
+struct DesignLaw;
+struct KernelLaw;
+struct Learning;
+struct NoiseLaw;
+struct Plan;
+struct QueryLaw;
+struct RegressionLaw;
+struct SequenceLaw;
 struct StackSetting;
+struct SubspaceLaw;
+struct WeightLaw;
 
-/// One condition: a scenario with every parameter fixed.
+/// One condition: a scenario with every parameter fixed. Who reads its laws includes kernels/laws.h
+/// for those of the data and the kernel, engine/scenario/setup_laws.h for the others.
 struct Condition {
-  // Compiled once: they copy and destroy every law.
+  // Compiled once.
   Condition();
   ~Condition();
   Condition(const Condition&);
@@ -33,27 +45,27 @@ struct Condition {
   std::string aims;
 
   std::uint64_t n = 1;  ///< training points in one training set
-  DesignLaw design;
-  RegressionLaw regression;
-  NoiseLaw noise;
-  SequenceLaw sequence;
+  CopyOnWrite<DesignLaw> design;
+  CopyOnWrite<RegressionLaw> regression;
+  CopyOnWrite<NoiseLaw> noise;
+  CopyOnWrite<SequenceLaw> sequence;
   bool fixed_design = false;
   std::uint64_t design_seed = 0;
 
   int heads = 1;  ///< H
   int k = 1;      ///< per-head dimension d_k
-  SubspaceLaw subspaces;
-  KernelLaw kernel;
-  WeightLaw weights;
+  CopyOnWrite<SubspaceLaw> subspaces;
+  CopyOnWrite<KernelLaw> kernel;
+  CopyOnWrite<WeightLaw> weights;
   SharedStages mechanism;
 
-  QueryLaw queries;
+  CopyOnWrite<QueryLaw> queries;
 
   std::uint64_t seed = 0;
   std::uint64_t replicates = 0;
   Estimator estimator = Estimator::conditional;
   MomentMode moments = MomentMode::pairwise;
-  ControlLaw controls;
+  CopyOnWrite<ControlLaw> controls;
 
   /// Not null: a study of depth, a stack of layers on a token set. The rest of the condition then
   /// has its name, n, seed and replicates alone.
@@ -63,23 +75,14 @@ struct Condition {
   std::vector<std::string> swept;  ///< values of the swept keys in this condition, as TOML
 };
 
-/// Controls with coefficients from a pilot, and how each adjustment is spread there.
-struct FoundControls {
-  Controls controls;
-  std::vector<double> estimate_sd;        ///< [Q][H]
-  std::vector<double> estimate_skewness;  ///< [Q][H]
-  std::vector<double> noise_sd;           ///< [Q][P]
-  std::vector<double> noise_skewness;     ///< [Q][P]
-  std::uint64_t replicates = 0;           ///< of the pilot
-  double seconds = 0;                     ///< that it took
-};
+/// d, the dimension of the design.
+int dimension_of(const Condition& condition);
 
-/// What is found out before a condition is simulated, where its laws ask for it.
-struct Preparation {
-  std::shared_ptr<const LearnedHeads> heads = {};        ///< of law "learned", learned once
-  std::optional<std::vector<double>> head_weights = {};  ///< [H], optimal or learned once
-  std::shared_ptr<const FoundControls> controls = {};    ///< of law "exact"
-};
+/// Q.
+int query_count(const Condition& condition);
+
+/// True of the kernel law softmax.
+bool is_softmax(const Condition& condition);
 
 /// True where queries are projected by matrices of their own.
 bool projects_queries_apart(const Condition& condition);

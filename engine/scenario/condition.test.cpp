@@ -8,7 +8,10 @@
 
 #include "engine/files/error.h"
 #include "engine/scenario/scenario.h"
+#include "engine/scenario/setup_laws.h"
 #include "engine/scenario/subspaces.h"
+#include "kernels/laws.h"
+#include "kernels/plan.h"
 #include "kernels/testing/tolerances.h"
 
 namespace headlab {
@@ -133,8 +136,8 @@ TEST(MakePlan, CopiesSizesAndChoices) {
   EXPECT_FALSE(plan.fixed_design_seed.has_value());
   EXPECT_EQ(plan.streams.design, Purpose::design);
   EXPECT_EQ(plan.streams.noise, Purpose::noise);
-  EXPECT_EQ(std::get<LaplaceKernel>(plan.kernel).bandwidth, 0.3);
-  EXPECT_EQ(std::get<LaplaceNoise::Sampler>(plan.noise).sd, 0.4);
+  EXPECT_EQ(std::get<LaplaceKernel>(*plan.kernel).bandwidth, 0.3);
+  EXPECT_EQ(std::get<LaplaceNoise::Sampler>(*plan.noise).sd, 0.4);
   EXPECT_EQ(plan.estimator, Estimator::plain);
   EXPECT_EQ(plan.moments, MomentMode::aggregate);
   EXPECT_EQ(plan.query_points, (std::vector<double>{1, 2, 3, 4, 5, 6}));
@@ -160,9 +163,9 @@ TEST(MakePlan, LawsKeepTheirOwnPartsOfTheTable) {
   const double x[] = {0.5, -2};
   EXPECT_EQ(plan.truth[0], -3.5);
   EXPECT_EQ(std::visit([&](const auto& noise) { return noise.scale(plan.table.exact(), x, 1); },
-                       plan.noise),
+                       *plan.noise),
             9.0);
-  const auto sampler = std::get<NormalDesign::Sampler>(plan.design);
+  const auto sampler = std::get<NormalDesign::Sampler>(*plan.design);
   EXPECT_EQ(plan.table.exact()[sampler.mean + 1], 200);
 }
 

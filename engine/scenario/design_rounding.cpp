@@ -10,6 +10,7 @@
 #include "engine/files/document.h"
 #include "engine/files/words.h"
 #include "kernels/decompositions.h"
+#include "kernels/laws.h"
 
 namespace headlab {
 namespace {

@@ -8,9 +8,9 @@
 
 #include <Eigen/Core>
 
-#include "kernels/laws.h"
-
 namespace headlab {
+
+struct DesignLaw;
 
 /// A type of numbers and the standard deviations that the mean of a coordinate may lie away from 0
 /// in it.

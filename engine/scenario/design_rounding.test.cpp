@@ -11,9 +11,11 @@
 
 #include "engine/files/error.h"
 #include "engine/run/run.h"
+#include "engine/scenario/scenario.h"
 #include "engine/testing/folder_test.h"
 #include "engine/testing/refusal.h"
 #include "kernels/decompositions.h"
+#include "kernels/laws.h"
 
 namespace headlab {
 namespace {

@@ -15,6 +15,7 @@
 #include "engine/files/sha256.h"
 #include "engine/scenario/law/subspaces/explicit.h"
 #include "kernels/decompositions.h"
+#include "kernels/laws.h"
 
 namespace headlab {
 

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "engine/files/sha256.h"
+#include "kernels/controls.h"
+#include "kernels/plan.h"
 #include "kernels/stack/stack.h"
 
 namespace headlab {

@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "kernels/plan.h"
-
 namespace headlab {
+
+struct Plan;
 
 /// SHA-256 of the numbers behind the laws of a plan: table, projections, query points and head
 /// weights. A data file that was edited between two runs gives another sum.

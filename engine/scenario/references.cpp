@@ -10,6 +10,8 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/words.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 
 namespace headlab {
 namespace {

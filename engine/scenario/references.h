@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/scenario/scenario.h"
-
 namespace headlab {
+
+struct Scenario;
 
 struct References {
   std::string text = {};  ///< "condition #3", "heads.dim = 2"; empty: nothing is compared

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/scenario/scenario.h"
 #include "engine/testing/hand_made_result.h"
 #include "engine/testing/refusal.h"
 

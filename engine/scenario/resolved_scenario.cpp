@@ -9,8 +9,10 @@
 #include <utility>
 #include <variant>
 
+#include "engine/scenario/scenario.h"
 #include "engine/scenario/setup_laws.h"
 #include "engine/scenario/stack/stack_setting.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/laws.h"
 
 namespace headlab {
@@ -81,15 +83,15 @@ class Resolver {
          std::string(one_.estimator == Estimator::conditional ? "conditional" : "plain"));
     fill("run", "moments",
          std::string(one_.moments == MomentMode::pairwise ? "pairwise" : "aggregate"));
-    fill_name("heads", "weights", one_.weights);
-    fill_law("data.design", one_.design);
-    fill_law("data.regression", one_.regression);
-    fill_law("data.noise", one_.noise);
-    fill_law("data.sequence", one_.sequence);
-    fill_law("heads.subspaces", one_.subspaces);
-    fill_law("heads.kernel", one_.kernel);
-    fill_law("heads.weights", one_.weights);
-    fill_law("queries", one_.queries);
+    fill_name("heads", "weights", *one_.weights);
+    fill_law("data.design", *one_.design);
+    fill_law("data.regression", *one_.regression);
+    fill_law("data.noise", *one_.noise);
+    fill_law("data.sequence", *one_.sequence);
+    fill_law("heads.subspaces", *one_.subspaces);
+    fill_law("heads.kernel", *one_.kernel);
+    fill_law("heads.weights", *one_.weights);
+    fill_law("queries", *one_.queries);
     make_absolute(root_, "");
     return std::move(root_);
   }

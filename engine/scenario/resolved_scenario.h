@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "engine/scenario/scenario.h"
-
 namespace headlab {
+
+struct Scenario;
 
 /// The TOML text of a scenario after --set: keys that were not given stand at their defaults, and
 /// paths are absolute. It has the conditions of the scenario, and their bits. Laws that are values

@@ -5,8 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/scenario/condition.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/plan_fingerprint.h"
+#include "engine/scenario/scenario.h"
+#include "engine/scenario/setup_laws.h"
 #include "engine/testing/hand_made_result.h"
 #include "kernels/testing/paths.h"
 
@@ -16,7 +19,7 @@ namespace {
 /// Heads that are to be learned and weights that are to be found have no plan yet.
 bool has_plan(const Condition& condition) {
   return !learns_heads_once(condition) &&
-         !std::holds_alternative<OptimalWeights>(condition.weights);
+         !std::holds_alternative<OptimalWeights>(*condition.weights);
 }
 
 void expect_same_conditions(const Scenario& a, const Scenario& b) {

@@ -11,9 +11,11 @@
 #include "engine/scenario/design_rounding.h"
 #include "engine/scenario/file_laws.h"
 #include "engine/scenario/law_reader.h"
+#include "engine/scenario/setup_laws.h"
 #include "engine/scenario/stack/stack_setting.h"
 #include "engine/scenario/subspaces.h"
 #include "engine/scenario/sweep.h"
+#include "kernels/laws.h"
 
 namespace headlab {
 
@@ -102,9 +104,9 @@ class ConditionReader {
     const Value& design = data.need("design", "a law table such as { law = \"normal\", dim = 6 }");
     const Value& regression = data.need("regression", "a law table such as { law = \"zero\" }");
     const Value& noise = data.need("noise", "a law table such as { law = \"normal\", sd = 0.5 }");
-    read_law(design, "data.design", s_.design);
-    read_law(regression, "data.regression", s_.regression);
-    read_law(noise, "data.noise", s_.noise);
+    read_law(design, "data.design", s_.design.own());
+    read_law(regression, "data.regression", s_.regression.own());
+    read_law(noise, "data.noise", s_.noise.own());
     data.optional("fixed_design", s_.fixed_design, "");
     data.optional("design_seed", s_.design_seed, "");
     if (const Value* seed = data.find("design_seed"); seed != nullptr && !s_.fixed_design) {
@@ -116,24 +118,24 @@ class ConditionReader {
     const TableReader regression_table(regression, "data.regression");
     const TableReader noise_table(noise, "data.noise");
     fill_from_file(design_table, regression_table);
-    design_table.checked([&] { std::visit([](const auto& law) { law.check(); }, s_.design); });
+    design_table.checked([&] { std::visit([](const auto& law) { law.check(); }, *s_.design); });
     check_precision(design_table, simulates_ || s_.fixed_design);
-    d_ = std::visit([](const auto& law) { return law.dimension(); }, s_.design);
+    d_ = dimension_of(s_);
     regression_table.checked(
-        [&] { std::visit([&](const auto& law) { law.check(d_); }, s_.regression); });
-    noise_table.checked([&] { std::visit([&](const auto& law) { law.check(d_); }, s_.noise); });
+        [&] { std::visit([&](const auto& law) { law.check(d_); }, *s_.regression); });
+    noise_table.checked([&] { std::visit([&](const auto& law) { law.check(d_); }, *s_.noise); });
     if (const Value* sequence = data.find("sequence")) {
-      read_law(*sequence, "data.sequence", s_.sequence);
+      read_law(*sequence, "data.sequence", s_.sequence.own());
       TableReader(*sequence, "data.sequence").checked([&] {
-        const SequenceSetting setting{.design = s_.design, .n = s_.n};
-        std::visit([&](const auto& law) { law.check(setting); }, s_.sequence);
+        const SequenceSetting setting{.design = *s_.design, .n = s_.n};
+        std::visit([&](const auto& law) { law.check(setting); }, *s_.sequence);
       });
     }
   }
 
   void fill_from_file(const TableReader& design_table, const TableReader& regression_table) {
-    auto* design = std::get_if<FileDesign>(&s_.design);
-    auto* regression = std::get_if<FileRegression>(&s_.regression);
+    auto* design = std::get_if<FileDesign>(&s_.design.own());
+    auto* regression = std::get_if<FileRegression>(&s_.regression.own());
     if (design == nullptr) {
       if (regression == nullptr) return;
       regression_table.reject_parameter(
@@ -173,8 +175,8 @@ class ConditionReader {
         heads.need("subspaces", "a law table such as { law = \"orthogonal\" }");
     const Value& kernel =
         heads.need("kernel", "a law table such as { law = \"gaussian\", bandwidth = 0.5 }");
-    read_law(subspaces, "heads.subspaces", s_.subspaces);
-    read_law(kernel, "heads.kernel", s_.kernel);
+    read_law(subspaces, "heads.subspaces", s_.subspaces.own());
+    read_law(kernel, "heads.kernel", s_.kernel.own());
     heads.checked([&] {
       if (s_.k > d_) {
         throw ParameterError(
@@ -185,26 +187,26 @@ class ConditionReader {
     const Sizes sizes{.d = d_, .heads = s_.heads, .k = s_.k, .n = s_.n};
     TableReader(subspaces, "heads.subspaces").checked([&] { fill_subspaces(); });
     TableReader(subspaces, "heads.subspaces").checked([&] {
-      std::visit([&](const auto& law) { law.check(sizes); }, s_.subspaces);
+      std::visit([&](const auto& law) { law.check(sizes); }, *s_.subspaces);
     });
     if (const Value* mechanism = heads.find("mechanism")) {
       MechanismStages stages;
       read_stages(*mechanism, "heads.mechanism", stages);
       TableReader(*mechanism, "heads.mechanism").checked([&] {
-        check_stages(stages, sizes, s_.kernel, projects_queries_apart(s_));
+        check_stages(stages, sizes, *s_.kernel, projects_queries_apart(s_));
       });
       s_.mechanism = stages;
     }
     if (const Value* weights = heads.find("weights")) {
-      read_law(*weights, "heads.weights", s_.weights);
+      read_law(*weights, "heads.weights", s_.weights.own());
       TableReader(*weights, "heads.weights").checked([&] {
-        std::visit([&](const auto& law) { law.check(sizes); }, s_.weights);
+        std::visit([&](const auto& law) { law.check(sizes); }, *s_.weights);
       });
     }
   }
 
   void fill_subspaces() {
-    auto* law = std::get_if<FileSubspaces>(&s_.subspaces);
+    auto* law = std::get_if<FileSubspaces>(&s_.subspaces.own());
     if (law == nullptr) return;
     if (law->path.empty()) throw ParameterError("path", "is empty");
     try {
@@ -216,42 +218,42 @@ class ConditionReader {
 
   void read_queries() {
     const Value& queries = root_.need("queries", "a section with law = \"points\" or \"design\"");
-    read_law(queries, "queries", s_.queries);
+    read_law(queries, "queries", s_.queries.own());
     TableReader(queries, "queries").checked([&] {
-      if (std::holds_alternative<FileRegression>(s_.regression) &&
-          !std::holds_alternative<DesignQueries>(s_.queries)) {
+      if (std::holds_alternative<FileRegression>(*s_.regression) &&
+          !std::holds_alternative<DesignQueries>(*s_.queries)) {
         throw ParameterError("law",
                              "must be \"design\": a regression of law \"file\" is known at the "
                              "rows of the file only");
       }
-      std::visit([&](const auto& law) { law.check(d_); }, s_.queries);
+      std::visit([&](const auto& law) { law.check(d_); }, *s_.queries);
     });
     const Value& design = section("data", "").need("design", "");
-    check_precision({design, "data.design"}, std::holds_alternative<DesignQueries>(s_.queries));
+    check_precision({design, "data.design"}, std::holds_alternative<DesignQueries>(*s_.queries));
   }
 
   /// \param drawn whether points of the design are drawn, which are float32
   void check_precision(const TableReader& design, bool drawn) const {
-    design.checked([&] { require_precision(s_.design, drawn ? drawn_points : closed_forms); });
+    design.checked([&] { require_precision(*s_.design, drawn ? drawn_points : closed_forms); });
   }
 
   /// The same of the directions that heads see. Heads that are drawn again or that learn may see
   /// any.
   void check_precision_of_heads() {
     const bool drawn =
-        simulates_ || s_.fixed_design || std::holds_alternative<DesignQueries>(s_.queries);
+        simulates_ || s_.fixed_design || std::holds_alternative<DesignQueries>(*s_.queries);
     if (!drawn) return;
-    const std::vector<DesignSpread> spreads = files_.spreads(s_.design);
+    const std::vector<DesignSpread> spreads = files_.spreads(*s_.design);
     if (std::ranges::all_of(spreads, &DesignSpread::precise_everywhere)) return;
     const bool any =
-        redraws(s_.subspaces) || std::holds_alternative<LearnedSubspaces>(s_.subspaces);
+        redraws(*s_.subspaces) || std::holds_alternative<LearnedSubspaces>(*s_.subspaces);
     const auto heads = section("heads", "");
     std::vector<Eigen::MatrixXd> bases;
     TableReader(heads.need("subspaces", ""), "heads.subspaces").checked([&] {
       if (!any) bases = subspace_bases(s_);
     });
     TableReader(section("data", "").need("design", ""), "data.design").checked([&] {
-      require_head_precision(s_.design, spreads, bases);
+      require_head_precision(*s_.design, spreads, bases);
     });
   }
 
@@ -271,17 +273,17 @@ class ConditionReader {
   /// A law table, or the name of a law alone.
   void read_controls(const Value& controls) {
     if (!std::holds_alternative<std::string>(controls.data)) {
-      read_law(controls, "run.controls", s_.controls);
+      read_law(controls, "run.controls", s_.controls.own());
       return;
     }
     const std::vector<std::pair<std::string, ControlLaw>> words = {
         {NoControls::name, NoControls()}, {ExactControls::name, ExactControls()}};
-    section("run", "").choice<ControlLaw>("controls", s_.controls, words);
+    section("run", "").choice<ControlLaw>("controls", s_.controls.own(), words);
   }
 
   /// What exact controls ask of the rest. Where their means are not known, the theory says so.
   void check_controls() const {
-    if (!std::holds_alternative<ExactControls>(s_.controls)) return;
+    if (!std::holds_alternative<ExactControls>(*s_.controls)) return;
     const auto require = [&](bool met, const std::string& problem) {
       if (met) return;
       section("run", "").reject_parameter("controls", "is \"exact\", which " + problem);
@@ -289,10 +291,10 @@ class ConditionReader {
     require(s_.estimator == Estimator::conditional, "needs estimator \"conditional\"");
     require(s_.moments == MomentMode::pairwise, "needs moments \"pairwise\"");
     require(!s_.fixed_design, "has no use where fixed_design = true: kernel sums are constant");
-    require(std::holds_alternative<IndependentSequence>(s_.sequence),
+    require(std::holds_alternative<IndependentSequence>(*s_.sequence),
             "needs independent points, not a sequence");
-    require(!std::holds_alternative<LearnedSubspaces>(s_.subspaces) &&
-                !std::holds_alternative<LearnedWeights>(s_.weights),
+    require(!std::holds_alternative<LearnedSubspaces>(*s_.subspaces) &&
+                !std::holds_alternative<LearnedWeights>(*s_.weights),
             "needs heads and weights that are given, not learned");
     require(!redraws(s_), "needs one draw of heads and queries - leave redraw out");
     const char* stage = nullptr;
@@ -308,25 +310,25 @@ class ConditionReader {
   void check_heads() const {
     const TableReader heads(root_.need("heads", ""), "heads");
     heads.checked([&] { check_projections(); });
-    const auto* learned = std::get_if<LearnedSubspaces>(&s_.subspaces);
+    const auto* learned = std::get_if<LearnedSubspaces>(&*s_.subspaces);
     if (learned != nullptr && any_stage(s_.mechanism)) {
       heads.reject_parameter(
           "mechanism",
           "cannot be given for subspaces of law \"learned\", whose gradients are those "
           "of plain heads");
     }
-    if (learned != nullptr && !std::holds_alternative<IndependentSequence>(s_.sequence)) {
+    if (learned != nullptr && !std::holds_alternative<IndependentSequence>(*s_.sequence)) {
       section("data", "")
           .reject_parameter("sequence",
                             "must have law \"independent\" for subspaces of law \"learned\"");
     }
     if (learned == nullptr) {
-      if (!std::holds_alternative<LearnedWeights>(s_.weights)) return;
+      if (!std::holds_alternative<LearnedWeights>(*s_.weights)) return;
       heads.reject_parameter("weights",
                              "have law \"learned\", which needs subspaces of law \"learned\" too");
     }
     if (learned->once()) return;
-    if (std::holds_alternative<OptimalWeights>(s_.weights)) {
+    if (std::holds_alternative<OptimalWeights>(*s_.weights)) {
       heads.reject_parameter(
           "weights",
           "of law \"optimal\" need the same heads in every replicate - use uniform or "
@@ -343,15 +345,15 @@ class ConditionReader {
   /// What draws of heads and queries for every leaf ask of the rest.
   void check_draws() const {
     if (!redraws(s_)) return;
-    const std::string what = !redraws(s_.queries)     ? "heads"
-                             : !redraws(s_.subspaces) ? "queries"
-                                                      : "heads and queries";
+    const std::string what = !redraws(*s_.queries)     ? "heads"
+                             : !redraws(*s_.subspaces) ? "queries"
+                                                       : "heads and queries";
     if (s_.replicates % leaf_replicates != 0) {
       section("run", "").reject_parameter(
           "replicates", "is " + std::to_string(s_.replicates) + ", must be a multiple of 8: " +
                             what + " are drawn again for every 8 replicates");
     }
-    if (std::holds_alternative<OptimalWeights>(s_.weights)) {
+    if (std::holds_alternative<OptimalWeights>(*s_.weights)) {
       section("heads", "")
           .reject_parameter("weights", "of law \"optimal\" are found once, but " + what +
                                            " are drawn again for every 8 replicates - use uniform "
@@ -368,8 +370,9 @@ class ConditionReader {
   /// Separate projections of the queries are for softmax, and learning for laws with a product
   /// form.
   void check_projections() const {
-    const bool softmax = std::holds_alternative<SoftmaxKernel>(s_.kernel);
-    if (std::holds_alternative<LearnedSubspaces>(s_.subspaces) && !norm_coefficient_of(s_.kernel)) {
+    const bool softmax = is_softmax(s_);
+    if (std::holds_alternative<LearnedSubspaces>(*s_.subspaces) &&
+        !norm_coefficient_of(*s_.kernel)) {
       throw ParameterError("kernel",
                            "cannot be learned through (allowed with law \"learned\": gaussian, "
                            "softmax)");

@@ -2,12 +2,12 @@
 /// \file A scenario: the conditions to simulate, as read from a TOML file.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "engine/scenario/condition.h"
 #include "engine/scenario/data_arrays.h"
+#include "engine/scenario/sweep.h"
 
 namespace headlab {
 
@@ -22,17 +22,6 @@ struct Scenario {
   std::vector<std::string> swept;  ///< swept keys, in the order of the file; empty without a sweep
   std::vector<Condition> conditions;     ///< at least one; crossed sweeps vary the last key fastest
   std::vector<std::string> inputs = {};  ///< paths of all files that were read
-};
-
-/// How the conditions of a sweep are read; either callback may be empty.
-struct ReadHooks {
-  std::function<bool()> stop = {};          ///< true: throw Stopped; asked every few conditions
-  std::function<void(double)> report = {};  ///< hears the share of the conditions that was read
-  /// False: closed forms alone are wanted. They are float64, and the mean of a design may lie
-  /// farther from 0 where no point of it is drawn.
-  bool simulates = true;
-  /// False: the caller has no use for a study of depth, which is refused.
-  bool depth = true;
 };
 
 /// Reads a scenario file, applies the `--set KEY=VALUE` arguments and unrolls the sweep. Throws

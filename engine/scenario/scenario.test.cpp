@@ -14,7 +14,9 @@
 #include "engine/files/npy_file.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/resolved_scenario.h"
+#include "engine/scenario/setup_laws.h"
 #include "engine/testing/folder_test.h"
+#include "kernels/laws.h"
 #include "kernels/testing/paths.h"
 
 namespace headlab {
@@ -38,7 +40,7 @@ std::string text_with(const std::map<std::string, std::string>& laws = {}) {
 }
 
 double bandwidth(const Condition& condition) {
-  return std::get<GaussianKernel>(condition.kernel).bandwidth;
+  return std::get<GaussianKernel>(*condition.kernel).bandwidth;
 }
 
 class ConditionOfFiles : public FolderTest {};
@@ -60,9 +62,9 @@ TEST(condition, defaults) {
   EXPECT_EQ(s.n, 1000u);
   EXPECT_FALSE(s.fixed_design);
   EXPECT_EQ(s.design_seed, 0u);
-  EXPECT_EQ(std::get<HaarSubspaces>(s.subspaces).seed, 0u);
-  EXPECT_TRUE(std::holds_alternative<UniformWeights>(s.weights));
-  EXPECT_EQ(std::get<DesignQueries>(s.queries).seed, 0u);
+  EXPECT_EQ(std::get<HaarSubspaces>(*s.subspaces).seed, 0u);
+  EXPECT_TRUE(std::holds_alternative<UniformWeights>(*s.weights));
+  EXPECT_EQ(std::get<DesignQueries>(*s.queries).seed, 0u);
   EXPECT_EQ(s.seed, 0u);
   EXPECT_EQ(s.replicates, 10u);
   EXPECT_EQ(s.estimator, Estimator::conditional);
@@ -84,14 +86,14 @@ TEST(condition, everything_that_is_written_is_read) {
           "expected = \"refuted\"\nmargin = 0.1\n",
       "s.toml", {"run.estimator=\"plain\"", "run.moments=\"aggregate\"", "run.seed=11"});
   const Condition& s = scenario.conditions[0];
-  const auto& design = std::get<NormalDesign>(s.design);
+  const auto& design = std::get<NormalDesign>(*s.design);
   EXPECT_EQ(design.dim, 4);
   EXPECT_EQ(design.mean, (std::vector<double>{1, 2, 3, 4.5}));
   EXPECT_EQ(design.ar1, -0.5);
-  EXPECT_EQ(std::get<StudentNoise>(s.noise).df, 4);
+  EXPECT_EQ(std::get<StudentNoise>(*s.noise).df, 4);
   EXPECT_TRUE(s.fixed_design);
   EXPECT_EQ(s.design_seed, 9007199254740991u);
-  const auto& explicit_law = std::get<ExplicitSubspaces>(s.subspaces);
+  const auto& explicit_law = std::get<ExplicitSubspaces>(*s.subspaces);
   EXPECT_TRUE(explicit_law.orthonormalise);
   EXPECT_EQ(explicit_law.matrices[1][2][0], 2);
   EXPECT_EQ(s.estimator, Estimator::plain);
@@ -151,9 +153,9 @@ TEST(condition, law_tables_and_absent_optional_keys_can_be_swept) {
                          "\"run.seed\" = [1]\n",
                      "s.toml");
   ASSERT_EQ(scenario.conditions.size(), 2u);
-  EXPECT_EQ(std::get<SoftmaxKernel>(scenario.conditions[0].kernel).temperature, 2);
-  EXPECT_EQ(std::get<LaplaceKernel>(scenario.conditions[1].kernel).bandwidth, 3);
-  EXPECT_EQ(std::get<NormalDesign>(scenario.conditions[1].design).ar1, 0.1);
+  EXPECT_EQ(std::get<SoftmaxKernel>(*scenario.conditions[0].kernel).temperature, 2);
+  EXPECT_EQ(std::get<LaplaceKernel>(*scenario.conditions[1].kernel).bandwidth, 3);
+  EXPECT_EQ(std::get<NormalDesign>(*scenario.conditions[1].design).ar1, 0.1);
   EXPECT_EQ(scenario.conditions[1].seed, 1u);
   EXPECT_EQ(scenario.conditions[0].swept[0], "{ law = \"softmax\", temperature = 2 }");
 }
@@ -200,13 +202,13 @@ TEST(condition, settings_come_before_the_sweep_and_may_change_it) {
   EXPECT_EQ(scenario.conditions[0].n, 7u);
   EXPECT_EQ(bandwidth(scenario.conditions[0]), 3);
   EXPECT_EQ(scenario.conditions[0].name, "other");
-  EXPECT_EQ(std::get<GeometricWeights>(scenario.conditions[0].weights).ratio, 0.5);
+  EXPECT_EQ(std::get<GeometricWeights>(*scenario.conditions[0].weights).ratio, 0.5);
 }
 
 TEST(condition, a_table_may_be_set_around_what_is_swept) {
   const std::string text = text_with() + "[sweep]\n\"heads.kernel.bandwidth\" = [1, 2]\n";
   const auto scenario = parse_scenario(text, "s.toml", {"heads.kernel={law=\"laplace\"}"});
-  EXPECT_EQ(std::get<LaplaceKernel>(scenario.conditions.at(1).kernel).bandwidth, 2);
+  EXPECT_EQ(std::get<LaplaceKernel>(*scenario.conditions.at(1).kernel).bandwidth, 2);
 }
 
 TEST(condition, parameters_survive_json) {
@@ -290,15 +292,15 @@ std::string name_of(const Condition& condition, const std::string& family) {
   const auto name = [](const auto& law) {
     return std::visit([](const auto& one) { return std::string(one.name); }, law);
   };
-  if (family == "design") return name(condition.design);
-  if (family == "regression") return name(condition.regression);
-  if (family == "noise") return name(condition.noise);
-  if (family == "subspaces") return name(condition.subspaces);
-  if (family == "kernel") return name(condition.kernel);
-  if (family == "weights") return name(condition.weights);
-  if (family == "sequence") return name(condition.sequence);
-  if (family == "controls") return name(condition.controls);
-  return name(condition.queries);
+  if (family == "design") return name(*condition.design);
+  if (family == "regression") return name(*condition.regression);
+  if (family == "noise") return name(*condition.noise);
+  if (family == "subspaces") return name(*condition.subspaces);
+  if (family == "kernel") return name(*condition.kernel);
+  if (family == "weights") return name(*condition.weights);
+  if (family == "sequence") return name(*condition.sequence);
+  if (family == "controls") return name(*condition.controls);
+  return name(*condition.queries);
 }
 
 std::string key_of(const std::string& family) {
@@ -409,7 +411,7 @@ TEST_F(ConditionOfFiles, data_files_are_relative_to_the_scenario) {
                    {"regression", "{ law = \"file\", column = 2 }"},
                    {"queries", "law = \"design\"\ncount = 4"}}));
   const auto scenario = read_scenario(at("s.toml"), {"heads.dim=1"});
-  const auto& design = std::get<FileDesign>(scenario.conditions[0].design);
+  const auto& design = std::get<FileDesign>(*scenario.conditions[0].design);
   ASSERT_EQ(design.rows.size(), 3u);
   const auto unit = static_cast<float>(std::sqrt(1.5));
   EXPECT_EQ(design.rows[0][0], -unit);
@@ -417,13 +419,13 @@ TEST_F(ConditionOfFiles, data_files_are_relative_to_the_scenario) {
   EXPECT_EQ(design.rows[2][0], unit);
   ASSERT_EQ(design.rows.columns(), 2u);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(design.rows[i][1], 0);
-  const auto& regression = std::get<FileRegression>(scenario.conditions[0].regression);
+  const auto& regression = std::get<FileRegression>(*scenario.conditions[0].regression);
   EXPECT_EQ(regression.values, (Table{10, 20, 60}));
 
   const auto chosen = read_scenario(
       at("s.toml"),
       {"data.design={ law = \"file\", path = \"rows.csv\", columns = [2, 0] }", "heads.dim=1"});
-  EXPECT_EQ(std::get<FileDesign>(chosen.conditions[0].design).rows,
+  EXPECT_EQ(std::get<FileDesign>(*chosen.conditions[0].design).rows,
             (FileRows{{10, 1}, {20, 3}, {60, 5}}));
 }
 
@@ -433,7 +435,7 @@ TEST_F(ConditionOfFiles, standardising_survives_numbers_whose_squares_overflow) 
       text_with({{"design", "{ law = \"file\", path = \"rows.csv\", standardise = true }"},
                  {"queries", "law = \"design\"\ncount = 1"}}),
       "s.toml", {"heads.dim=1"}, folder_.string());
-  const auto& rows = std::get<FileDesign>(scenario.conditions[0].design).rows;
+  const auto& rows = std::get<FileDesign>(*scenario.conditions[0].design).rows;
   EXPECT_EQ(rows, (FileRows{{1, -1}, {-1, 1}}));
 }
 
@@ -443,7 +445,7 @@ TEST_F(ConditionOfFiles, standardising_survives_numbers_that_hardly_differ) {
       text_with({{"design", "{ law = \"file\", path = \"rows.csv\", standardise = true }"},
                  {"queries", "law = \"design\"\ncount = 1"}}),
       "s.toml", {"heads.dim=1"}, folder_.string());
-  const auto& rows = std::get<FileDesign>(scenario.conditions[0].design).rows;
+  const auto& rows = std::get<FileDesign>(*scenario.conditions[0].design).rows;
   EXPECT_EQ(rows, (FileRows{{-1, 0}, {1, 0}}));
 }
 

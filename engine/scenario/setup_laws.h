@@ -29,15 +29,25 @@
 
 namespace headlab {
 
-using SubspaceLaw =
-    std::variant<OrthogonalSubspaces, AlignedSubspaces, BlockSubspaces, HaarSubspaces,
-                 CoordinateSubspaces, PrincipalAngleSubspaces, EquiangularSubspaces,
-                 ExplicitSubspaces, FileSubspaces, LearnedSubspaces>;
-using WeightLaw =
-    std::variant<UniformWeights, ExplicitWeights, GeometricWeights, OptimalWeights, LearnedWeights>;
-using SequenceLaw = std::variant<IndependentSequence, Ar1Sequence, RowsSequence>;
-using QueryLaw = std::variant<PointQueries, DesignQueries>;
-using ControlLaw = std::variant<NoControls, ExactControls>;
+struct SubspaceLaw
+    : std::variant<OrthogonalSubspaces, AlignedSubspaces, BlockSubspaces, HaarSubspaces,
+                   CoordinateSubspaces, PrincipalAngleSubspaces, EquiangularSubspaces,
+                   ExplicitSubspaces, FileSubspaces, LearnedSubspaces> {
+  using variant::variant;
+};
+struct WeightLaw : std::variant<UniformWeights, ExplicitWeights, GeometricWeights, OptimalWeights,
+                                LearnedWeights> {
+  using variant::variant;
+};
+struct SequenceLaw : std::variant<IndependentSequence, Ar1Sequence, RowsSequence> {
+  using variant::variant;
+};
+struct QueryLaw : std::variant<PointQueries, DesignQueries> {
+  using variant::variant;
+};
+struct ControlLaw : std::variant<NoControls, ExactControls> {
+  using variant::variant;
+};
 
 /// A law with a parameter `redraw`, which generates any of its draws.
 template <class Law>

@@ -12,6 +12,7 @@
 
 #include "engine/scenario/subspaces.h"
 #include "kernels/design_point.h"
+#include "kernels/laws.h"
 #include "kernels/testing/tolerances.h"
 
 namespace headlab {

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "engine/scenario/condition.h"
 #include "kernels/decompositions.h"
 
 namespace headlab {

@@ -6,10 +6,12 @@
 
 #include <Eigen/Core>
 
-#include "engine/scenario/condition.h"
 #include "engine/scenario/law/subspaces/subspaces.h"
+#include "engine/scenario/preparation.h"
 
 namespace headlab {
+
+struct Condition;
 
 /// W_h as they project the keys, [H] of d x k.
 std::vector<Eigen::MatrixXd> to_projections(const Subspaces& subspaces);

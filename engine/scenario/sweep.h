@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -74,6 +75,17 @@ class Sweep {
   std::vector<Axis> formulas_;  ///< keys that are given by one, each with one value
   std::vector<std::string> keys_;
   std::size_t size_ = 1;
+};
+
+/// How the conditions of a sweep are read; either callback may be empty.
+struct ReadHooks {
+  std::function<bool()> stop = {};          ///< true: throw Stopped; asked every few conditions
+  std::function<void(double)> report = {};  ///< hears the share of the conditions that was read
+  /// False: closed forms alone are wanted. They are float64, and the mean of a design may lie
+  /// farther from 0 where no point of it is drawn.
+  bool simulates = true;
+  /// False: the caller has no use for a study of depth, which is refused.
+  bool depth = true;
 };
 
 /// A scenario after --set and sweep, without [sweep]. Of a sweep it keeps the place alone: there

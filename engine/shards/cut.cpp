@@ -17,6 +17,9 @@
 #include "engine/files/sha256.h"
 #include "engine/run/forecast.h"
 #include "engine/run/simulate.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
+#include "kernels/plan.h"
 
 namespace headlab {
 namespace {

@@ -10,10 +10,11 @@
 
 #include "engine/results/share.h"
 #include "engine/run/condition_groups.h"
-#include "engine/scenario/scenario.h"
 #include "kernels/host.h"
 
 namespace headlab {
+
+struct Scenario;
 
 /// Most shards of a scenario.
 inline constexpr std::uint64_t max_shards = 1'000'000;

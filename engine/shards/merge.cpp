@@ -15,6 +15,8 @@
 #include "engine/files/netcdf_file.h"
 #include "engine/files/words.h"
 #include "engine/results/results_reader.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 #include "engine/shards/cut.h"
 #include "engine/shards/shard_files.h"
 

@@ -8,9 +8,11 @@
 
 #include "engine/files/provenance.h"
 #include "engine/run/checkpoint.h"
-#include "engine/scenario/scenario.h"
+#include "engine/scenario/sweep.h"
 
 namespace headlab {
+
+struct Scenario;
 
 /// What shards have of a scenario.
 struct MergedShards {

@@ -11,6 +11,7 @@
 #include "engine/results/results_netcdf.h"
 #include "engine/results/results_nodes.h"
 #include "engine/run/run.h"
+#include "engine/scenario/scenario.h"
 #include "engine/shards/cut.h"
 #include "engine/shards/shard_files.h"
 #include "engine/testing/folder_test.h"

@@ -12,6 +12,8 @@
 #include "engine/files/provenance.h"
 #include "engine/results/computed.h"
 #include "engine/run/run.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 
 namespace headlab::hand_made {
 

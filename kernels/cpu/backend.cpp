@@ -14,6 +14,8 @@
 #include "kernels/cpu/tiling.h"
 #include "kernels/cpu/worker.h"
 #include "kernels/host.h"
+#include "kernels/kernel_laws.h"
+#include "kernels/plan.h"
 #include "kernels/replicate_worker.h"
 #include "kernels/stack/worker.h"
 

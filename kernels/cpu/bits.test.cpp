@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/backend.h"
+#include "kernels/laws.h"
 #include "kernels/testing/agreement.h"
 #include "kernels/testing/every_target.h"
 #include "kernels/testing/test_plans.h"
@@ -87,7 +88,7 @@ TEST(CpuBits, ManyHeadsHaveTheBitsTogetherThatTheyHaveAlone) {
                 law.temperature *= 1.5;
               }
             },
-            all[2].kernel);
+            *all[2].kernel);
         test::expect_same_bits_together(*backend, all, nineteen);
       }
     }

@@ -16,6 +16,7 @@
 
 #include "kernels/cpu/base_draws-inl.h"
 #include "kernels/cpu/draws-inl.h"
+#include "kernels/laws.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headlab::HWY_NAMESPACE {
@@ -99,7 +100,7 @@ void draw_design_points(const Plan& plan, std::uint64_t replicate, std::uint64_t
           sampler(table, 0, x, 1);
         }
       },
-      plan.design);
+      *plan.design);
 }
 
 Tile draw_noise(const Plan& plan, std::uint64_t replicate, std::uint64_t first) {
@@ -117,7 +118,7 @@ Tile draw_noise(const Plan& plan, std::uint64_t replicate, std::uint64_t first) 
           }
         }
       },
-      plan.noise);
+      *plan.noise);
   return unit;
 }
 
@@ -146,7 +147,7 @@ HWY_ATTR void sample(const Plan& plan, std::uint64_t replicate, std::uint64_t fi
             regression[i] = m(table, &wide[i * d], 1, rows.v[i]);
           }
         },
-        plan.regression);
+        *plan.regression);
     const Tile unit = draw_noise(plan, replicate, first + begin);
     double* noise_sd = &to.noise_sd[begin];
     double* y = &to.y[begin];
@@ -157,7 +158,7 @@ HWY_ATTR void sample(const Plan& plan, std::uint64_t replicate, std::uint64_t fi
             y[i] = regression[i] + noise_sd[i] * static_cast<double>(unit.v[i]);
           }
         },
-        plan.noise);
+        *plan.noise);
   }
 }
 

@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "kernels/law/design/design.h"
-#include "kernels/plan.h"
 #include "kernels/tile.h"
 
 namespace headlab {
+
+struct Plan;
 
 /// Where a sequence of points is: the tile that comes next and the last point before it.
 struct SequenceState {

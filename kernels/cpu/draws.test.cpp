@@ -14,6 +14,7 @@
 
 #include "kernels/cpu/tile_dot.h"
 #include "kernels/law/regression/random_cosines.h"
+#include "kernels/laws.h"
 #include "kernels/reference/training_set.h"
 #include "kernels/testing/every_target.h"
 #include "kernels/testing/test_plans.h"
@@ -110,7 +111,7 @@ TEST(CpuDraws, DrawsTheBitsOfEveryNoise) {
           const Words words =
               philox(plan.seed, subsequence(plan.streams.noise, replicate), first + i);
           const float unit =
-              std::visit([&](const auto& noise) { return noise.unit(words); }, plan.noise);
+              std::visit([&](const auto& noise) { return noise.unit(words); }, *plan.noise);
           ASSERT_EQ(math::to_bits(drawn.v[i]), math::to_bits(unit)) << law.index() << " at " << i;
         }
       }

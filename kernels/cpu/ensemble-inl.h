@@ -40,6 +40,7 @@
 #include "kernels/cpu/sums-inl.h"
 #include "kernels/cpu/training_set-inl.h"
 #include "kernels/cpu/window-inl.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/plan.h"
 #include "kernels/weight_sums.h"
 
@@ -216,7 +217,7 @@ class Ensembles {
     for (const std::size_t index : members) {
       const Plan& plan = *plans[index];
       const auto k = static_cast<std::size_t>(plan.k);
-      const double reach = plain_reach(plan.kernel);
+      const double reach = plain_reach(*plan.kernel);
       std::vector<std::size_t> heads;
       for (std::size_t h = 0; h < static_cast<std::size_t>(plan.heads); ++h) {
         const double* w = &plan.projections[h * static_cast<std::size_t>(plan.d) * k];

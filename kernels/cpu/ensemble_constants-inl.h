@@ -19,6 +19,7 @@
 #include "kernels/cpu/pair_sums-inl.h"
 #include "kernels/cpu/sums-inl.h"
 #include "kernels/cpu/tiling.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/plan.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -57,9 +58,9 @@ struct EnsembleConstants {
         constant_scale(has_constant_noise(plan)),
         keeps_all(plan.mechanism.keep.off()),
         shares_kept(plan.mechanism.keep.shared),
-        has_key_prior(std::visit([](const auto& law) { return law.has_key_prior; }, plan.kernel)),
+        has_key_prior(std::visit([](const auto& law) { return law.has_key_prior; }, *plan.kernel)),
         counts_empty_windows(
-            std::visit([](const auto& law) { return law.counts_empty_windows; }, plan.kernel)),
+            std::visit([](const auto& law) { return law.counts_empty_windows; }, *plan.kernel)),
         squares_in_products(std::ranges::all_of(conditions, &PairSums::has_squares)),
         recomputes(std::ranges::any_of(conditions, &PairSums::recomputes)) {
     needs_pairs =

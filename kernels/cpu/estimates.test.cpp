@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/worker.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/testing/every_target.h"
 #include "kernels/testing/test_plans.h"

@@ -26,6 +26,7 @@
 #include "kernels/cpu/sums-inl.h"
 #include "kernels/cpu/training_set-inl.h"
 #include "kernels/cpu/window-inl.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/plan.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -100,7 +101,7 @@ class Head {
         sees_all_(plan.mechanism.seen.empty()),
         keep_(plan.mechanism.keep.of_head(head)),
         shares_with_(plan.mechanism.keep.shared ? &plan : nullptr),
-        kernel_(plan.kernel),
+        kernel_(*plan.kernel),
         has_key_prior_(std::visit([](const auto& law) { return law.has_key_prior; }, kernel_)),
         unit_(1 / (length_scale(kernel_) * length_scale(kernel_))),
         k_(static_cast<std::size_t>(plan.k)),

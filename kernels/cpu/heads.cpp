@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "kernels/cpu/targets.h"
-#include "kernels/laws.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/plan.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/heads.cpp"
@@ -19,10 +19,10 @@ namespace {
 
 template <std::size_t Index>
 std::unique_ptr<Head> head_of_law(std::size_t subspace, const Plan& plan, int head, double reach) {
-  if constexpr (Index < std::variant_size_v<KernelLaw>) {
-    if (const auto* law = std::get_if<Index>(&plan.kernel)) {
+  if constexpr (Index < std::variant_size_v<KernelLaws>) {
+    if (const auto* law = std::get_if<Index>(&*plan.kernel)) {
       // This target's own law has the members of the plan's.
-      using Law = std::variant_alternative_t<Index, laws::KernelLaw>;
+      using Law = std::variant_alternative_t<Index, laws::KernelLaws>;
       return std::make_unique<HeadOfLaw<Law>>(subspace, plan, head, reach,
                                               __builtin_bit_cast(Law, *law));
     }

@@ -14,7 +14,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/cpu/lanes-inl.h"
-#include "kernels/laws.h"
+#include "kernels/kernel_laws.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headlab::HWY_NAMESPACE {

@@ -39,8 +39,8 @@ class Repair {
   /// The estimator, n and kernel law of `plan` are read.
   explicit Repair(const Plan& plan)
       : min_safe_sum_(min_safe_sum(plan.estimator, plan.n, Underflow::flushed)),
-        has_key_prior_(std::visit([](const auto& law) { return law.has_key_prior; }, plan.kernel)) {
-  }
+        has_key_prior_(
+            std::visit([](const auto& law) { return law.has_key_prior; }, *plan.kernel)) {}
 
   void reset() { queries_.clear(); }
   /// Queries with windows that are summed again.

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/backend.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/reference/backend.h"
 #include "kernels/testing/test_plans.h"
 

@@ -10,6 +10,7 @@
 
 #include "kernels/cpu/draws.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/plan.h"
 #include "kernels/stack/stack.h"
 #include "kernels/tile.h"
 #undef HWY_TARGET_INCLUDE

@@ -2,10 +2,11 @@
 /// \file The arithmetic of stacks in SIMD.
 #pragma once
 
-#include "kernels/plan.h"
 #include "kernels/stack/arithmetic.h"
 
 namespace headlab {
+
+struct Plan;
 
 /// Products have one chain of fused multiply-adds for each element, in the order of the summation,
 /// and sums along a row eight chains that are added in a fixed tree, so that AVX2 and AVX-512 have

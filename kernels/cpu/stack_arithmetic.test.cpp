@@ -10,7 +10,9 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/laws.h"
 #include "kernels/philox.h"
+#include "kernels/plan.h"
 #include "kernels/stack/layers.h"
 #include "kernels/stack/maps.h"
 #include "kernels/stack/worker.h"

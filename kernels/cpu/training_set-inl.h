@@ -30,6 +30,7 @@
 #include "kernels/cpu/tiling.h"
 #include "kernels/cpu/transpose-inl.h"
 #include "kernels/design_point.h"
+#include "kernels/laws.h"
 #include "kernels/plan.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -127,7 +128,7 @@ class TrainingSet {
     evaluate_laws(value, scale);
     const double typical = median(scale.v);
     const bool constant_scale =
-        std::visit([](const auto& noise) { return noise.constant_scale; }, plan.noise);
+        std::visit([](const auto& noise) { return noise.constant_scale; }, *plan.noise);
     if (plan.estimator == Estimator::conditional && !constant_scale && typical > 0) {
       noise_unit_ = std::exp2(std::clamp(std::floor(std::log2(typical)), -120.0, 120.0));
     }
@@ -307,13 +308,13 @@ class TrainingSet {
           const Tile regression = m(table, point_.get(), 1, rows_drawn_);
           for (std::size_t i = 0; i < tile_points; ++i) value.v[i] = regression.v[i] - centre;
         },
-        plan_.regression);
+        *plan_.regression);
     std::visit(
         [&](const auto& noise) HWY_ATTR {
           const Tile sd = noise.scale(table, point_.get(), 1);
           for (std::size_t i = 0; i < tile_points; ++i) scale.v[i] = sd.v[i] * per_unit;
         },
-        plan_.noise);
+        *plan_.noise);
   }
   /// The same with the drawn noise of the plain estimator in the values.
   HWY_ATTR void evaluate_points(std::uint64_t replicate, std::uint64_t first, Tile& value,

@@ -39,7 +39,7 @@ class TokenGroup {
       const Plan& plan = *plans[p];
       const auto group = std::ranges::find_if(groups, [&](const auto& some) {
         const Plan& other = *plans[some.front()];
-        return other.kernel.index() == plan.kernel.index() && other.k == plan.k &&
+        return other.kernel->index() == plan.kernel->index() && other.k == plan.k &&
                other.query_points == plan.query_points &&
                other.mechanism.keep.off() == plan.mechanism.keep.off() &&
                other.mechanism.keep.shared == plan.mechanism.keep.shared;

@@ -10,9 +10,10 @@
 
 #include "kernels/backend.h"
 #include "kernels/cpu/given_points.h"
-#include "kernels/plan.h"
 
 namespace headlab {
+
+struct Plan;
 
 /// A worker on plans that share their draws and outlive it, for the SIMD target of the machine.
 std::unique_ptr<Worker> make_cpu_worker(Plans plans);

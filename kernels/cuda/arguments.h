@@ -6,7 +6,7 @@
 
 #include "kernels/cuda/device_variant.h"
 #include "kernels/cuda/launch_plan.h"
-#include "kernels/laws.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/mechanism.h"
 #include "kernels/moments.h"
 #include "kernels/philox.h"
@@ -41,30 +41,6 @@ struct TrainingSets {
   HEADLAB_HD float* scales_of(std::int64_t replicate) const {
     return scales + replicate * padded_n;
   }
-};
-
-struct DrawArguments {
-  TrainingSets sets;
-  TokenNumbers tokens;       ///< of which points are drawn
-  std::uint64_t stride = 1;  ///< points of a token
-  std::uint64_t seed = 0;
-  std::uint64_t design_seed = 0;
-  bool fixed_design = false;
-  bool sequence = false;  ///< points depend on one another by `ar1`
-  Ar1 ar1;
-  Purpose design_purpose = Purpose::design;
-  Purpose choice_purpose = Purpose::design_choice;
-  Purpose noise_purpose = Purpose::noise;
-  bool draws_noise = false;
-  std::uint64_t first_replicate = 0;
-  std::int64_t replicates = 0;
-  DeviceVariant<DesignSampler> design;
-  DeviceVariant<RegressionFunction> regression;
-  DeviceVariant<NoiseSampler> noise;
-  const float* table = nullptr;
-  const float* design_table = nullptr;  ///< of `design` alone: rows of a data file, or `table`
-  float value_centre = 0;
-  float scale_factor = 1;  ///< 1 over the unit of the noise scales, a power of two
 };
 
 /// Turns the base draws of points into a sequence.
@@ -193,7 +169,7 @@ struct WeighArguments {
   Exponent exponent = Exponent::law;
   float norm_factor = 0;
   int mask_row = -1;  ///< row of a key that hides it, see ExtraRow::mask; or -1
-  DeviceVariant<KernelLaw> kernel;
+  DeviceVariant<KernelLaws> kernel;
   bool scaled = false;           ///< sums of (s w)^2 in place of w^2
   bool reads_scales = false;     ///< noise scales are staged
   bool bounds_squares = false;   ///< see LaunchPlan

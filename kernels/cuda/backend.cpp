@@ -14,6 +14,7 @@
 #include "kernels/cuda/stack/stack.h"
 #include "kernels/cuda/stream_pool.h"
 #include "kernels/cuda/worker.h"
+#include "kernels/plan.h"
 #include "kernels/replicate_worker.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
@@ -32,7 +33,7 @@ bool aligns_responses(const Plan& plan) {
         if constexpr (requires { noise.sd; }) return noise.constant_scale && noise.sd > 0;
         return false;
       },
-      plan.noise);
+      *plan.noise);
 }
 
 class CudaBackend : public Backend {

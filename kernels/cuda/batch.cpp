@@ -5,9 +5,11 @@
 #include <cmath>
 #include <variant>
 
+#include "kernels/cuda/draw_arguments.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/sizes.h"
 #include "kernels/design_point.h"
+#include "kernels/plan.h"
 #include "kernels/safe_sums.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
@@ -140,9 +142,9 @@ DrawArguments Batch::draw_arguments(std::uint64_t first, std::int64_t count) con
           .draws_noise = plan_.estimator == Estimator::plain,
           .first_replicate = first,
           .replicates = count,
-          .design = DeviceVariant<DesignSampler>(plan_.design),
-          .regression = DeviceVariant<RegressionFunction>(plan_.regression),
-          .noise = DeviceVariant<NoiseSampler>(plan_.noise),
+          .design = DeviceVariant<DesignSampler::variant>(*plan_.design),
+          .regression = DeviceVariant<RegressionFunction::variant>(*plan_.regression),
+          .noise = DeviceVariant<NoiseSampler::variant>(*plan_.noise),
           .table = constants_.table.data(),
           .design_table =
               plan_.table.rows().empty() ? constants_.table.data() : constants_.file_rows.data(),
@@ -184,7 +186,7 @@ WeighArguments Batch::weigh_arguments() const {
                                            : Exponent::minus_distance,
       .norm_factor = norms_are_masks ? 0.0f : static_cast<float>(norm_coefficient.value_or(-1.0)),
       .mask_row = launch_.extra_row == ExtraRow::mask ? plan_.k : -1,
-      .kernel = DeviceVariant<KernelLaw>(plan_.kernel),
+      .kernel = DeviceVariant<KernelLaws>(*plan_.kernel),
       .bounds_squares = launch_.bounds_squares,
       .partials = arrays_.partials};
 }
@@ -297,7 +299,7 @@ void Batch::compute(std::uint64_t first, std::int64_t count, const WindowCounter
         .scratch = {arrays_.row_scratch, row_scratch_bytes(count * plan_.queries)},
         .min_sum = min_safe_sum(plan_.estimator, launch_.tokens.tokens, Underflow::gradual),
         .counts_empty =
-            std::visit([](const auto& law) { return law.counts_empty_windows; }, plan_.kernel),
+            std::visit([](const auto& law) { return law.counts_empty_windows; }, *plan_.kernel),
         .windows = windows};
     RowList list;
     if (!launch_.fallback_only) list = list_unsafe(stream_, fallback, count * plan_.queries);

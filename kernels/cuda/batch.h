@@ -13,6 +13,8 @@
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
+struct DrawArguments;
+
 /// Steps of a batch; a measurement takes one at a time.
 struct Steps {
   bool draw = false, project = false, weigh = false, collect = false, fallback = false;

@@ -10,6 +10,8 @@
 
 #include "kernels/cuda/projection.h"
 #include "kernels/design_point.h"
+#include "kernels/laws.h"
+#include "kernels/plan.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
@@ -25,13 +27,13 @@ DeviceTrainingSets first_points(const Plan& plan) {
   for (std::uint64_t i = 0; i < std::min<std::uint64_t>(plan.n, 32); ++i) {
     std::vector<float> x(static_cast<std::size_t>(point_buffer(plan.d)));
     const std::uint32_t row =
-        draw_design_point(plan.design, plan.table.design(), plan.d, seed, plan.streams.design,
+        draw_design_point(*plan.design, plan.table.design(), plan.d, seed, plan.streams.design,
                           plan.streams.design_choice, 0, i, x.data());
     points.m.push_back(std::visit(
         [&](const auto& m) {
           return static_cast<float>(m(plan.table.rounded(), x.data(), 1, row));
         },
-        plan.regression));
+        *plan.regression));
     points.x.push_back(std::move(x));
   }
   return points;
@@ -58,7 +60,7 @@ std::vector<std::vector<float>> first_tokens(const Plan& plan, const DeviceTrain
   for (std::uint64_t token = 0; token < tokens && (token + 1) * points <= plan.n; ++token) {
     std::vector<double> sum(d);
     for (std::uint64_t i = token * points; i < (token + 1) * points; ++i) {
-      draw_design_point(plan.design, plan.table.design(), plan.d,
+      draw_design_point(*plan.design, plan.table.design(), plan.d,
                         plan.fixed_design_seed.value_or(plan.seed), plan.streams.design,
                         plan.streams.design_choice, 0, i, x.data());
       for (std::size_t c = 0; c < d; ++c) sum[c] += static_cast<double>(x[c]);
@@ -84,12 +86,12 @@ double noise_unit_of(const Plan& plan, const DeviceTrainingSets& some) {
         if (!(typical > 0)) return 1.0;
         return std::exp2(std::clamp(std::floor(std::log2(typical)), -120.0, 120.0));
       },
-      plan.noise);
+      *plan.noise);
 }
 
 /// Projections in the units of the keys [H padded_k][d], rows of padding zero.
 std::vector<float> key_projections(const Plan& plan, int padded_k) {
-  const double unit = key_unit(plan.kernel);
+  const double unit = key_unit(*plan.kernel);
   const auto d = static_cast<std::size_t>(plan.d);
   const auto k = static_cast<std::size_t>(plan.k);
   std::vector<float> w(static_cast<std::size_t>(plan.heads * padded_k) * d);
@@ -261,7 +263,7 @@ std::vector<FourWords> query_fragments(const QueryArrays& arrays, int heads, int
 }  // namespace
 
 Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream, bool lower_parts)
-    : norm_coefficient(norm_coefficient_of(plan.kernel)) {
+    : norm_coefficient(norm_coefficient_of(*plan.kernel)) {
   const DeviceTrainingSets some = first_points(plan);
   value_centre = median(some.m);
   const Mechanism& mechanism = plan.mechanism;

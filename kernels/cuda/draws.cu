@@ -6,6 +6,7 @@
 //
 // A thread draws its point in place in global memory, neighbours side by side, so that every access
 // of a warp is contiguous. X stays as drawn: the projection centres it as it reads it.
+#include "kernels/cuda/draw_arguments.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/design_point.h"

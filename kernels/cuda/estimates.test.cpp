@@ -132,7 +132,7 @@ TEST_F(Cuda, ComponentsAreThoseOfTheReference) {
         }
         // Negative control: one percent of the bandwidth is seen.
         if (estimator == Estimator::plain || mode == MomentMode::aggregate) continue;
-        std::get<GaussianKernel>(plan.kernel).bandwidth *= 1.01;
+        std::get<GaussianKernel>(plan.kernel.own()).bandwidth *= 1.01;
         const auto other = figures();
         bool seen = false;
         for (std::size_t f = 0; f < other.size(); ++f) {

@@ -6,7 +6,6 @@
 
 #include "kernels/cuda/options.h"
 #include "kernels/cuda/stream_pool.h"
-#include "kernels/laws.h"
 #include "kernels/learning/head_gradients.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {

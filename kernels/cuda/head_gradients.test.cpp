@@ -101,7 +101,7 @@ TEST_F(CudaGradients, ReplicatesThatLearnAreThoseOfTheHeadsFound) {
 
   Plan given = plan;
   given.learning.reset();
-  const auto gradients = backend->head_gradients(plan.kernel, 1);
+  const auto gradients = backend->head_gradients(*plan.kernel, 1);
   given.projections = fit_heads(learning, 2, fit_points(plan, 2), *gradients).value().heads.keys;
   backend->worker(given)->run(block, expected);
   EXPECT_EQ(learned[0].mean, expected[0].mean);

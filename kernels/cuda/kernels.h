@@ -7,6 +7,8 @@
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
+struct DrawArguments;
+
 /// Draws the points, values and noise scales of a batch (draws.cu).
 void draw(Stream& stream, const DrawArguments& arguments);
 

@@ -7,6 +7,9 @@
 #include <cmath>
 #include <iterator>
 
+#include "kernels/kernel_laws.h"
+#include "kernels/plan.h"
+
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
@@ -71,7 +74,7 @@ bool products_are_accurate(double query_norm, bool is_law) {
 /// \param k coordinates of a key
 Microkernel choose_microkernel(const Plan& plan, int k, const LaunchLimits& limits) {
   using enum Microkernel;
-  const auto norm_coefficient = norm_coefficient_of(plan.kernel);
+  const auto norm_coefficient = norm_coefficient_of(*plan.kernel);
   const bool only_products = norm_coefficient == 0.0;
   const double norm = largest_query_norm(plan);
   const bool products = only_products || products_are_accurate(norm, !norm_coefficient);
@@ -344,7 +347,7 @@ bool tile(const Plan& plan, const LaunchLimits& limits, Microkernel m, bool proj
   launch.microkernel = m;
   launch.padded_k = padded_k_of(m, k);
   launch.register_heads =
-      launch.totals.pairs && in_registers(m, plan.kernel) ? register_heads_of(plan.heads) : 0;
+      launch.totals.pairs && in_registers(m, *plan.kernel) ? register_heads_of(plan.heads) : 0;
   launch.projects = projects;
   if (projects && !can_project(plan, limits, launch)) return false;
   const auto tiler = [&](int queries, int tile_keys) {
@@ -422,10 +425,10 @@ double key_unit(const KernelLaw& kernel) {
 }
 
 std::vector<double> projected_queries(const Plan& plan) {
-  const bool centred = norm_coefficient_of(plan.kernel) != 0.0;
+  const bool centred = norm_coefficient_of(*plan.kernel) != 0.0;
   const std::vector<double> centre =
       centred ? centre_of(plan) : std::vector<double>(static_cast<std::size_t>(plan.d), 0.0);
-  const double unit = key_unit(plan.kernel);
+  const double unit = key_unit(*plan.kernel);
   const auto d = static_cast<std::size_t>(plan.d);
   const auto k = static_cast<std::size_t>(plan.k);
   const auto count = static_cast<std::size_t>(plan.queries);
@@ -458,7 +461,7 @@ LaunchPlan plan_launch(const Plan& plan, const LaunchLimits& limits) {
   };
   launch.padded_n = whole_tiles(launch.tokens.tokens);
   launch.padded_points = launch.tokens.separate ? whole_tiles(launch.tokens.points) : 0;
-  const std::optional<double> norm_coefficient = norm_coefficient_of(plan.kernel);
+  const std::optional<double> norm_coefficient = norm_coefficient_of(*plan.kernel);
   launch.fallback_only = !plan.mechanism.keep.off();
   // The fallback weighs only what a head sees.
   launch.masks = !launch.tokens.seen.empty() && !launch.fallback_only;

@@ -10,7 +10,11 @@
 #include "kernels/cuda/device.h"
 #include "kernels/hd.h"
 #include "kernels/mechanism.h"
-#include "kernels/plan.h"
+
+namespace headlab {
+struct KernelLaw;
+struct Plan;
+}  // namespace headlab
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 

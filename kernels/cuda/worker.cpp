@@ -7,6 +7,8 @@
 
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/sizes.h"
+#include "kernels/laws.h"
+#include "kernels/plan.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
@@ -210,7 +212,7 @@ void CudaWorker::take_statistics(std::int64_t count, const WindowCounters& count
                                             return noise.sd * noise.sd;
                                           return 0.0;
                                         },
-                                        plan_.noise) *
+                                        *plan_.noise) *
                                         of_token
                                   : unit * unit;
   const auto done = static_cast<std::size_t>(counters.first);

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "kernels/laws.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/learning/head_gradients.h"
 
 namespace headlab {

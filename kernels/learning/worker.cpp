@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/kernel_laws.h"
 #include "kernels/learning/fit.h"
+#include "kernels/plan.h"
 #include "kernels/reference/training_set.h"
 #include "kernels/replicate_worker.h"
 
@@ -29,7 +31,7 @@ class LearningWorker : public ReplicateWorker {
     for (const Plan* plan : plans) {
       Ensemble& ensemble = ensembles_.emplace_back(Ensemble{*plan, plan->learning, nullptr});
       ensemble.plan.learning.reset();
-      if (ensemble.learning) ensemble.gradients = backend.head_gradients(plan->kernel, 1);
+      if (ensemble.learning) ensemble.gradients = backend.head_gradients(*plan->kernel, 1);
     }
   }
 
@@ -100,7 +102,7 @@ Plan learned_plan(const Backend& backend, const Plan& plan, std::uint64_t replic
   Plan learned = plan;
   if (!plan.learning) return learned;
   learned.learning.reset();
-  const auto gradients = backend.head_gradients(plan.kernel, 1);
+  const auto gradients = backend.head_gradients(*plan.kernel, 1);
   std::optional<Fit> found =
       fit_heads(*plan.learning, replicate, fit_points(plan, replicate), *gradients, {.stop = stop});
   if (!found) throw WorkStopped();

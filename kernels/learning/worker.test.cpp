@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/backend.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/learning/fit.h"
 #include "kernels/testing/test_plans.h"
 
@@ -49,7 +50,7 @@ TEST(LearningWorker, LearnsOnTheTrainingSetOfEachReplicate) {
   const auto learned = moments_of(plan, {.first = 2, .count = 2, .node = 1});
   for (std::uint64_t i = 0; i < 2; ++i) {
     const auto backend = make_cpu_backend();
-    const auto gradients = backend->head_gradients(plan.kernel, 1);
+    const auto gradients = backend->head_gradients(*plan.kernel, 1);
     const Fit fit = fit_heads(*plan.learning, 2 + i, fit_points(plan, 2 + i), *gradients).value();
     Plan given = plan;
     given.learning.reset();
@@ -65,7 +66,7 @@ TEST(LearningWorker, LearnedWeightsAreInTheHeads) {
     Plan plan = learning_plan(20, moments);
     plan.learning->learns_weights = true;
     const auto learned = moments_of(plan, {.first = 5, .count = 1, .node = 1});
-    const auto gradients = make_cpu_backend()->head_gradients(plan.kernel, 1);
+    const auto gradients = make_cpu_backend()->head_gradients(*plan.kernel, 1);
     const Fit fit = fit_heads(*plan.learning, 5, fit_points(plan, 5), *gradients).value();
     Plan given = plan;
     given.learning.reset();

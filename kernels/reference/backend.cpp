@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "kernels/host.h"
+#include "kernels/kernel_laws.h"
+#include "kernels/plan.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/training_set.h"
 #include "kernels/replicate_worker.h"

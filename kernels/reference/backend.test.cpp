@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "kernels/kernel_laws.h"
 #include "kernels/testing/agreement.h"
 #include "kernels/testing/paths.h"
 #include "kernels/testing/test_plans.h"

@@ -11,6 +11,9 @@
 #include <utility>
 #include <variant>
 
+#include "kernels/controls.h"
+#include "kernels/kernel_laws.h"
+#include "kernels/plan.h"
 #include "kernels/stopping.h"
 
 namespace headlab {
@@ -93,7 +96,7 @@ double log_kernel(const Plan& plan, int head, int query, const double* x, double
         if constexpr (Law::has_key_prior) value += law.log_prior(norm2 / unit);
         return value;
       },
-      plan.kernel);
+      *plan.kernel);
 }
 
 /// What a head makes of the tokens that it sees.
@@ -215,7 +218,7 @@ std::vector<double> normalised(const Plan& plan, const HeadView& view,
                                double& log_weight_sum) {
   const bool counts_empty =
       std::visit([](const auto& law) { return std::decay_t<decltype(law)>::counts_empty_windows; },
-                 plan.kernel);
+                 *plan.kernel);
   std::vector<double> weights(view.log_weights.size());
   double largest = never;
   for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -244,7 +247,7 @@ std::vector<double> normalised(const Plan& plan, const HeadView& view,
 /// in units of the law, so that log K = q.k; else 0.
 double log_query_factor(const Plan& plan, int head, int query) {
   const bool has_prior = std::visit(
-      [](const auto& law) { return std::decay_t<decltype(law)>::has_key_prior; }, plan.kernel);
+      [](const auto& law) { return std::decay_t<decltype(law)>::has_key_prior; }, *plan.kernel);
   if (!has_prior) return 0;
   const double* w = plan.query_projection(head);
   const double* at = &plan.query_points[static_cast<std::size_t>(query) * plan.d];
@@ -254,7 +257,7 @@ double log_query_factor(const Plan& plan, int head, int query) {
     for (int c = 0; c < plan.d; ++c) projected += w[c * plan.k + j] * at[c];
     norm2 += projected * projected;
   }
-  const double unit = length_scale(plan.kernel);
+  const double unit = length_scale(*plan.kernel);
   return norm2 / (2 * unit * unit);
 }
 

@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "kernels/moments.h"
-#include "kernels/plan.h"
 #include "kernels/reference/training_set.h"
 
 namespace headlab {
+
+struct Plan;
 
 /// NW weights w_i [N] of one head at one query, in the log domain, after the stages of
 /// kernels/mechanism.h from `levels` on. Where every kernel value is exactly zero the nearest token

@@ -7,6 +7,8 @@
 #include <variant>
 
 #include "kernels/design_point.h"
+#include "kernels/laws.h"
+#include "kernels/plan.h"
 #include "kernels/stopping.h"
 
 namespace headlab {
@@ -39,7 +41,7 @@ class PointDraws {
           return finish_design_point(sampler, table, seed_, plan_.streams.design_choice, replicate_,
                                      i, at_);
         },
-        plan_.design);
+        *plan_.design);
   }
   const float* point() const { return at_; }
 
@@ -78,7 +80,7 @@ TrainingSet draw_training_set(const Plan& plan, std::uint64_t replicate) {
     double* x = &sample.x[i * d];
     std::copy_n(points.point(), d, x);
     sample.regression.push_back(std::visit(
-        [&](const auto& m) { return m(plan.table.exact(), x, 1, row); }, plan.regression));
+        [&](const auto& m) { return m(plan.table.exact(), x, 1, row); }, *plan.regression));
     const Words words = philox(plan.seed, subsequence(plan.streams.noise, replicate), i);
     std::visit(
         [&](const auto& noise) {
@@ -86,7 +88,7 @@ TrainingSet draw_training_set(const Plan& plan, std::uint64_t replicate) {
           sample.noise_sd.push_back(sd);
           sample.noise.push_back(sd * static_cast<double>(noise.unit(words)));
         },
-        plan.noise);
+        *plan.noise);
   }
   return sample;
 }

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/plan.h"
-
 namespace headlab {
+
+struct Plan;
 
 /// One training set in float64, or the tokens that are made of it.
 struct TrainingSet {

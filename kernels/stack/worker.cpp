@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "kernels/design_point.h"
+#include "kernels/laws.h"
+#include "kernels/plan.h"
 #include "kernels/replicate_worker.h"
 #include "kernels/stack/layers.h"
 #include "kernels/stack/metrics.h"
@@ -53,7 +55,7 @@ Eigen::MatrixXd stack_tokens(const Plan& plan, std::uint64_t replicate) {
   Eigen::MatrixXd x(static_cast<Eigen::Index>(plan.n), plan.d);
   std::vector<float> point(static_cast<std::size_t>(point_buffer(plan.d)));
   for (Eigen::Index i = 0; i < x.rows(); ++i) {
-    draw_design_point(plan.design, plan.table.design(), plan.d,
+    draw_design_point(*plan.design, plan.table.design(), plan.d,
                       plan.fixed_design_seed.value_or(plan.seed), plan.streams.design,
                       plan.streams.design_choice, plan.fixed_design_seed ? 0 : replicate,
                       static_cast<std::uint64_t>(i), point.data());

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "kernels/backends.h"
+#include "kernels/laws.h"
+#include "kernels/plan.h"
 #include "kernels/stack/layers.h"
 
 namespace headlab {

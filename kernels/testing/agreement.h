@@ -14,6 +14,8 @@
 #include <gtest/gtest.h>
 
 #include "kernels/backend.h"
+#include "kernels/kernel_laws.h"
+#include "kernels/plan.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/training_set.h"
 
@@ -107,7 +109,7 @@ inline Deviation deviation_of(const MomentLayout& layout, const ExpectedStatisti
 /// float32 exponents are as large as.
 inline double largest_exponent(const Plan& plan, const TrainingSet& sample) {
   double largest = 0;
-  const double unit = length_scale(plan.kernel);
+  const double unit = length_scale(*plan.kernel);
   const auto d = static_cast<std::size_t>(plan.d);
   const auto k = static_cast<std::size_t>(plan.k);
   for (std::size_t h = 0; h < static_cast<std::size_t>(plan.heads); ++h) {
@@ -171,8 +173,8 @@ inline ExpectedStatistics expected_statistics(const Plan& plan, std::uint64_t re
 /// Every registered kernel law, of temperature `scale` or bandwidth 2 `scale`.
 template <std::size_t Index = 0>
 std::vector<KernelLaw> all_kernels(double scale) {
-  if constexpr (Index < std::variant_size_v<KernelLaw>) {
-    std::variant_alternative_t<Index, KernelLaw> law;
+  if constexpr (Index < std::variant_size_v<KernelLaws>) {
+    std::variant_alternative_t<Index, KernelLaws> law;
     if constexpr (requires { law.temperature; }) {
       law.temperature = scale;
     } else {

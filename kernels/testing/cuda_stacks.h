@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kernels/cuda/stack/stack.h"
+#include "kernels/plan.h"
 #include "kernels/stack/layers.h"
 #include "kernels/stack/maps.h"
 #include "kernels/stack/worker.h"

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "kernels/cuda/launch_plan.h"
+#include "kernels/laws.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/training_set.h"
 #include "kernels/testing/agreement.h"
@@ -41,7 +42,7 @@ class RoundingBounds {
   RoundingBounds(const Plan& plan, const LaunchPlan& launch, std::uint64_t replicate)
       : plan_(plan),
         launch_(launch),
-        law_(norm_coefficient_of(plan.kernel)),
+        law_(norm_coefficient_of(*plan.kernel)),
         d_(static_cast<std::size_t>(plan.d)),
         k_(static_cast<std::size_t>(plan.k)),
         heads_(static_cast<std::size_t>(plan.heads)),
@@ -49,7 +50,7 @@ class RoundingBounds {
         queries_(projected_queries(plan)),
         projections_(plan.projections),
         largest_projections_(d_) {
-    for (double& w : projections_) w *= key_unit(plan.kernel);
+    for (double& w : projections_) w *= key_unit(*plan.kernel);
     for (std::size_t at = 0; at < projections_.size(); ++at) {
       double& largest = largest_projections_[at / k_ % d_];
       largest = std::max(largest, std::abs(projections_[at]));
@@ -113,14 +114,14 @@ class RoundingBounds {
   /// Values m(x) become those of float32, which have the same bits on the device: whether a law is
   /// right in float32 is for its own test, and far points have no digits there.
   void round_values(TrainingSet& sample) const {
-    if (std::holds_alternative<FileRegression::Function>(plan_.regression)) return;
+    if (std::holds_alternative<FileRegression::Function>(*plan_.regression)) return;
     for (std::size_t i = 0; i < sample.regression.size(); ++i) {
       const std::vector<float> x = point(sample, i);
       sample.regression[i] = std::visit(
           [&](const auto& m) {
             return static_cast<double>(m(plan_.table.rounded(), x.data(), 1, 0u));
           },
-          plan_.regression);
+          *plan_.regression);
     }
   }
   /// What values are kept relative to: the median of the first points of replicate 0.
@@ -144,7 +145,7 @@ class RoundingBounds {
           [&](const auto& noise) {
             return static_cast<double>(noise.scale(plan_.table.rounded(), x.data(), 1));
           },
-          plan_.noise);
+          *plan_.noise);
       const double of_scale =
           scale == sample.noise_sd[i] ? 0 : std::abs(scale / sample.noise_sd[i] - 1);
       scale_error_ = std::max(scale_error_, of_scale);
@@ -313,7 +314,7 @@ class RoundingBounds {
   double log_kernel(double value) const {
     if (law_) return -std::log(2.0) * value;
     return std::visit([&](const auto& law) { return law.log_weight(std::max(value, 0.0)); },
-                      plan_.kernel);
+                      *plan_.kernel);
   }
 
   HeadError errors_of(int head, int q, const std::vector<double>& weights) const {
@@ -364,7 +365,7 @@ class RoundingBounds {
     return errors;
   }
   bool is_formula_of_weight() const {
-    return std::visit([]<class Law>(const Law&) { return HasWeight<Law>; }, plan_.kernel);
+    return std::visit([]<class Law>(const Law&) { return HasWeight<Law>; }, *plan_.kernel);
   }
 
   /// Roundings of a sum of positive terms.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/cuda/worker.h"
+#include "kernels/plan.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 

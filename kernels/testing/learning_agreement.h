@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/laws.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/learning/head_gradients.h"
 #include "kernels/reference/backend.h"
 #include "kernels/testing/agreement.h"

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/kernel_laws.h"
 #include "kernels/plan.h"
 
 namespace headlab::test {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/laws.h"
 #include "kernels/plan.h"
 
 namespace headlab::test {
@@ -18,9 +19,9 @@ inline constexpr MomentMode modes[] = {MomentMode::pairwise, MomentMode::aggrega
 inline std::string text_of(const Plan& plan) {
   return "n " + std::to_string(plan.n) + " d " + std::to_string(plan.d) + " H " +
          std::to_string(plan.heads) + " k " + std::to_string(plan.k) + " Q " +
-         std::to_string(plan.queries) + " design " + std::to_string(plan.design.index()) +
-         " regression " + std::to_string(plan.regression.index()) + " noise " +
-         std::to_string(plan.noise.index()) + " kernel " + std::to_string(plan.kernel.index()) +
+         std::to_string(plan.queries) + " design " + std::to_string(plan.design->index()) +
+         " regression " + std::to_string(plan.regression->index()) + " noise " +
+         std::to_string(plan.noise->index()) + " kernel " + std::to_string(plan.kernel->index()) +
          (plan.estimator == Estimator::plain ? " plain" : " conditional") +
          (plan.moments == MomentMode::pairwise ? " pairwise" : " aggregate");
 }
@@ -87,7 +88,7 @@ inline Plan make_plan(const Shape& shape, const KernelLaw& kernel,
     const double* x = &plan.query_points[static_cast<std::size_t>(q) * d];
     plan.truth.push_back(
         std::visit([&](const auto& function) { return function(plan.table.exact(), x, 1, 0); },
-                   plan.regression));
+                   *plan.regression));
   }
   return plan;
 }

@@ -20,6 +20,7 @@
 #include "engine/run/simulate.h"
 #include "engine/scenario/scenario.h"
 #include "kernels/parallel_for.h"
+#include "kernels/plan.h"
 #include "validation/statistics/intervals.h"
 #include "validation/theory/controls/control_means.h"
 

@@ -22,6 +22,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/run/simulate.h"
+#include "engine/scenario/condition.h"
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/cuda/runtime.h"
@@ -333,7 +334,7 @@ struct LearnedHeads {
                       .weights = plan.head_weights};
     learning.batch = batch;
     learning.held_out = 0;
-    const auto gradients = backend.head_gradients(plan.kernel, 1);
+    const auto gradients = backend.head_gradients(*plan.kernel, 1);
     learning.steps = 1;
     fit_heads(learning, 0, points, *gradients);
     learning.steps = steps;

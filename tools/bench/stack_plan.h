@@ -7,6 +7,7 @@
 #include <cmath>
 #include <memory>
 
+#include "kernels/laws.h"
 #include "kernels/plan.h"
 #include "kernels/stack/stack.h"
 

@@ -9,6 +9,8 @@
 
 #include "engine/files/document.h"
 #include "engine/run/units.h"
+#include "engine/scenario/condition.h"
+#include "kernels/kernel_laws.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"

@@ -3,10 +3,15 @@
 
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <string>
 
 #include "engine/files/error.h"
 #include "engine/files/words.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
+#include "engine/scenario/setup_laws.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/stopping.h"
 #include "validation/diversity/projected_heads.h"
 #include "validation/theory/side_by_side.h"
@@ -23,11 +28,12 @@ double ceiling_of(const std::string& index, int heads) {
   return index == "output" ? output_index_upper_bound(heads) : 1.0;
 }
 
-ComputedCondition computed_condition(const Condition& condition, const Theory& theory) {
-  if (condition.stack) return {.condition = condition, .result = theory};
+ComputedCondition computed_condition(const std::shared_ptr<const Condition>& condition,
+                                     const Theory& theory) {
+  if (condition->stack) return {.condition = condition, .result = theory};
   return {.condition = condition,
           .result = theory,
-          .indices = condition_indices<Remainder>(condition, {}, theory.plan, theory.figures)};
+          .indices = condition_indices<Remainder>(*condition, {}, *theory.plan, theory.figures)};
 }
 
 }  // namespace
@@ -38,9 +44,9 @@ IndicesOf<Number> condition_indices(const Condition& condition, const Preparatio
   const auto& compress = stage<CompressStage>(condition.mechanism);
   const bool compressed = compress && !compress->off(condition.heads, condition.k);
   // Heads that every replicate learns have no subspaces of the condition, nor have those of a draw.
-  const bool of_condition = !plan.learning && !redraws(condition.subspaces);
+  const bool of_condition = !plan.learning && !redraws(*condition.subspaces);
   const std::vector<Index> of_heads =
-      head_indices(make_subspaces(condition, found), plan.kernel, compressed);
+      head_indices(make_subspaces(condition, found), *plan.kernel, compressed);
   NumberList<const Number> of_error;
   terms.index_fields(of_error);
   IndicesOf<Number> indices;
@@ -103,7 +109,8 @@ std::vector<ComputedCondition> computed_conditions(const Scenario& scenario,
                                                    const std::vector<Theory>& theories) {
   std::vector<ComputedCondition> computed;
   for (std::size_t i = 0; i < theories.size(); ++i) {
-    computed.push_back(computed_condition(scenario.conditions[i], theories[i]));
+    computed.push_back(
+        computed_condition(std::make_shared<const Condition>(scenario.conditions[i]), theories[i]));
   }
   return computed;
 }
@@ -115,10 +122,10 @@ std::vector<ComputedCondition> compared_conditions(const RunResult& result,
     const ConditionResult& simulated = result.conditions[i];
     Theory theory = theories[i];
     set_head_weights(theory, simulated.plan.head_weights);
-    computed.push_back(computed_condition(*simulated.condition, theory));
+    computed.push_back(computed_condition(simulated.condition, theory));
     computed.back().simulated =
         simulated.layers ? side_by_side(*simulated.layers, theory)
-                         : side_by_side(simulated.estimates, theory.figures, theory.plan.truth);
+                         : side_by_side(simulated.estimates, theory.figures, theory.plan->truth);
   }
   return computed;
 }

@@ -11,9 +11,12 @@
 #include "engine/files/json_writer.h"
 #include "engine/files/sha256.h"
 #include "engine/run/forecast.h"
+#include "engine/scenario/condition.h"
 #include "engine/scenario/plan_fingerprint.h"
+#include "engine/scenario/scenario.h"
 #include "engine/shards/cut.h"
 #include "kernels/host.h"
+#include "kernels/plan.h"
 
 namespace headlab::tools {
 namespace {

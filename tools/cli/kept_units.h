@@ -9,10 +9,13 @@
 
 #include "engine/run/session.h"
 #include "engine/run/units.h"
-#include "engine/scenario/scenario.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/options.h"
 #include "tools/cli/output_folder.h"
+
+namespace headlab {
+struct Scenario;
+}  // namespace headlab
 
 namespace headlab::tools {
 

@@ -8,6 +8,8 @@
 #include <variant>
 
 #include "engine/files/words.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 #include "engine/scenario/stack/stack_setting.h"
 #include "kernels/stack/stack.h"
 #include "tools/cli/figure_text.h"
@@ -201,7 +203,7 @@ Columns of_one(const ConditionResult& one) {
 
 Columns of_sweep(const Scenario& scenario, const std::vector<ConditionResult>& conditions) {
   Columns columns;
-  add_swept(scenario, conditions, columns);
+  add_swept(scenario.swept, conditions, columns);
   const auto metrics = shown_metrics(
       conditions.size(), [&](std::size_t i) { return shown_of(*conditions[i].plan.stack); });
   const auto last = [](const LayerEstimates& layers, const char* name) {
@@ -234,14 +236,14 @@ Columns keys_of(const Scenario& scenario, const std::vector<ComputedCondition>& 
   if (is_single(scenario, theory)) {
     columns.add_key("layer", layer_numbers(theory.front().result.layers.rows.size()), true);
   } else {
-    add_swept(scenario, theory, columns);
+    add_swept(scenario.swept, theory, columns);
   }
   return columns;
 }
 
 std::vector<const Plan*> plans_of(const std::vector<ComputedCondition>& theory) {
   std::vector<const Plan*> plans;
-  for (const ComputedCondition& one : theory) plans.push_back(&one.result.plan);
+  for (const ComputedCondition& one : theory) plans.push_back(&*one.result.plan);
   return plans;
 }
 

@@ -10,8 +10,11 @@
 #include "engine/results/computed.h"
 #include "engine/results/result.h"
 #include "engine/run/run.h"
-#include "engine/scenario/scenario.h"
 #include "tools/cli/columns.h"
+
+namespace headlab {
+struct Scenario;
+}  // namespace headlab
 
 namespace headlab::tools {
 
@@ -33,7 +36,7 @@ inline const Condition& condition_of(const ConditionResult& one) {
   return *one.condition;
 }
 inline const Condition& condition_of(const ComputedCondition& computed) {
-  return computed.condition;
+  return *computed.condition;
 }
 
 /// The last part of a dotted key where that names one swept key only, else the whole key.
@@ -46,11 +49,12 @@ inline std::string heading_of(const std::string& key, const std::vector<std::str
 
 /// A column for each swept key.
 template <class Result>
-void add_swept(const Scenario& scenario, const std::vector<Result>& conditions, Columns& columns) {
-  for (std::size_t s = 0; s < scenario.swept.size(); ++s) {
+void add_swept(const std::vector<std::string>& keys, const std::vector<Result>& conditions,
+               Columns& columns) {
+  for (std::size_t s = 0; s < keys.size(); ++s) {
     std::vector<std::string> values;
     for (const Result& one : conditions) values.push_back(condition_of(one).swept.at(s));
-    columns.add_key(heading_of(scenario.swept[s], scenario.swept), values, true);
+    columns.add_key(heading_of(keys[s], keys), values, true);
   }
 }
 

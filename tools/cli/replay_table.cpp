@@ -7,6 +7,7 @@
 
 #include "engine/files/words.h"
 #include "engine/results/condition_record.h"
+#include "engine/scenario/scenario.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 

@@ -6,7 +6,10 @@
 #include <string>
 
 #include "engine/replay/replay.h"
-#include "engine/scenario/scenario.h"
+
+namespace headlab {
+struct Scenario;
+}  // namespace headlab
 
 namespace headlab::tools {
 

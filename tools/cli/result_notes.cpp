@@ -13,6 +13,7 @@
 #include "engine/files/words.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/mechanism/mechanism.h"
+#include "engine/scenario/scenario.h"
 #include "engine/scenario/setup_laws.h"
 #include "tools/cli/figure_text.h"
 
@@ -75,15 +76,15 @@ std::string draws_text(const RunResult& result) {
   Drawn once, covered_if_redrawn, redrawn;
   bool few = false;
   for (const ConditionResult& one : result.conditions) {
-    const SubspaceLaw& law = one.condition->subspaces;
-    const QueryLaw& queries = one.condition->queries;
+    const SubspaceLaw& law = *one.condition->subspaces;
+    const QueryLaw& queries = *one.condition->queries;
     redrawn.heads |= redraws(law);
     redrawn.queries |= redraws(queries);
     few |= one.plan.redraws && one.estimates.replicates < min_draws_for_mcse * leaf_replicates;
     const bool learned_once = std::holds_alternative<LearnedSubspaces>(law) && !one.plan.learning;
     once.heads |= learned_once || (redrawable(law) && !redraws(law));
     once.queries |= redrawable(queries) && !redraws(queries);
-    if (std::holds_alternative<OptimalWeights>(one.condition->weights)) continue;
+    if (std::holds_alternative<OptimalWeights>(*one.condition->weights)) continue;
     covered_if_redrawn.heads |= redrawable(law) && !redraws(law);
     covered_if_redrawn.queries |= redrawable(queries) && !redraws(queries);
   }
@@ -370,7 +371,7 @@ std::string mechanism_text(const Scenario& scenario) {
   bool dependent = false;
   std::vector<std::string> in_force;
   for (const Condition& condition : scenario.conditions) {
-    dependent |= !std::visit([](const auto& law) { return law.off(); }, condition.sequence);
+    dependent |= !std::visit([](const auto& law) { return law.off(); }, *condition.sequence);
     if (!any_stage(condition.mechanism)) continue;
     for (const std::string& name :
          stages_in_force(condition.mechanism, condition.n, condition.heads, condition.k)) {

@@ -7,7 +7,10 @@
 
 #include "engine/results/computed.h"
 #include "engine/results/result.h"
-#include "engine/scenario/scenario.h"
+
+namespace headlab {
+struct Scenario;
+}  // namespace headlab
 
 namespace headlab::tools {
 

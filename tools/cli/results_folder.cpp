@@ -16,6 +16,8 @@
 #include "engine/results/results_id.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 #include "engine/shards/shard_files.h"
 #include "kernels/host.h"
 

@@ -6,12 +6,16 @@
 #include <vector>
 
 #include "engine/run/session.h"
-#include "engine/scenario/scenario.h"
+#include "engine/scenario/sweep.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/stop_signal.h"
+
+namespace headlab {
+struct Scenario;
+}  // namespace headlab
 
 namespace headlab::tools {
 

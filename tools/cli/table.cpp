@@ -9,7 +9,9 @@
 #include <variant>
 
 #include "engine/results/condition_record.h"
+#include "engine/scenario/scenario.h"
 #include "engine/scenario/setup_laws.h"
+#include "kernels/kernel_laws.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/layer_table.h"
@@ -41,7 +43,7 @@ std::string kernel_text(const Plan& plan) {
         return law.name + std::string(" kernel") +
                (parameters.text.empty() ? "" : " (" + parameters.text + ")");
       },
-      plan.kernel);
+      *plan.kernel);
 }
 
 std::string replicates_text(const ConditionResult& one) {
@@ -54,7 +56,7 @@ const Plan& plan_of(const ConditionResult& one) {
   return one.plan;
 }
 const Plan& plan_of(const ComputedCondition& computed) {
-  return computed.result.plan;
+  return *computed.result.plan;
 }
 const ErrorTerms<Estimate>& terms_of(const ConditionResult& one) {
   return one.estimates;
@@ -215,7 +217,8 @@ template <class Number>
 std::string single_table(const Condition& condition, const ErrorTerms<Number>& terms,
                          const IndicesOf<Number>& indices) {
   std::string text = components_table(terms);
-  if (std::holds_alternative<DesignQueries>(condition.queries) && !std::isnan(terms.mse_query_se)) {
+  if (std::holds_alternative<DesignQueries>(*condition.queries) &&
+      !std::isnan(terms.mse_query_se)) {
     text += "  (over the queries drawn, the standard error of the MSE is " +
             short_number(terms.mse_query_se) + ")\n";
   }
@@ -275,7 +278,7 @@ void add_numbers(const std::vector<Result>& conditions, const Terms& terms_in,
 Columns sweep_table(const Scenario& scenario, const std::vector<ConditionResult>& conditions,
                     const std::vector<ConditionIndices>& indices) {
   Columns columns;
-  add_swept(scenario, conditions, columns);
+  add_swept(scenario.swept, conditions, columns);
   const auto terms = [](const ConditionResult& one) -> const auto& {
     return terms_of(one);
   };
@@ -298,7 +301,7 @@ Columns sweep_table(const Scenario& scenario, const std::vector<ConditionResult>
 
 Columns sweep_table(const Scenario& scenario, const std::vector<ComputedCondition>& theory) {
   Columns columns;
-  add_swept(scenario, theory, columns);
+  add_swept(scenario.swept, theory, columns);
   const auto terms = [](const ComputedCondition& one) -> const auto& {
     return terms_of(one);
   };
@@ -358,7 +361,7 @@ std::string remainders_text(const std::vector<ComputedCondition>& theory) {
 std::string comparison_of_many(const Scenario& scenario,
                                const std::vector<ComputedCondition>& theory) {
   Columns columns;
-  add_swept(scenario, theory, columns);
+  add_swept(scenario.swept, theory, columns);
   using C = const ComputedCondition&;
   const auto each = [&](auto cell) { return cells_of(theory, cell); };
   const auto mse = [](C one) -> const ComparedFigure& { return one.simulated.figures.front(); };
@@ -405,9 +408,10 @@ std::string theory_table(const Scenario& scenario, const std::vector<ComputedCon
                      sentences(heads_line(scenario, theory)) +
                      common(theory, {queries_text<ComputedCondition>}) + "\n\n";
   const ComputedCondition& first = theory.front();
-  const std::string table = scenario.swept.empty() && theory.size() == 1
-                                ? single_table(first.condition, first.result.figures, first.indices)
-                                : sweep_table(scenario, theory).sweep_text(table_margin);
+  const std::string table =
+      scenario.swept.empty() && theory.size() == 1
+          ? single_table(*first.condition, first.result.figures, first.indices)
+          : sweep_table(scenario, theory).sweep_text(table_margin);
   return text + table + "\n" + forms_text(theory, table);
 }
 

@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "engine/run/run.h"
+#include "engine/scenario/scenario.h"
 
 int main(int argc, char** argv) try {
   const headlab::Scenario scenario =

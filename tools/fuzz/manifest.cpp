@@ -2,6 +2,7 @@
 // The manifest of a data set names shards of this data set alone.
 #include "engine/dataset/manifest.h"
 
+#include "engine/scenario/scenario.h"
 #include "tools/fuzz/target.h"
 
 namespace headlab::fuzz {

@@ -4,6 +4,7 @@
 #include "engine/scenario/plan_fingerprint.h"
 #include "engine/scenario/scenario.h"
 #include "kernels/parameter.h"
+#include "kernels/plan.h"
 #include "tools/fuzz/target.h"
 
 namespace headlab::fuzz {

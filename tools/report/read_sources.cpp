@@ -17,6 +17,7 @@
 #include "engine/files/netcdf_file.h"
 #include "engine/files/words.h"
 #include "engine/results/results_reader.h"
+#include "engine/scenario/scenario.h"
 #include "tools/cli/output_folder.h"
 
 namespace headlab::tools {

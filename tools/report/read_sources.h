@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "engine/results/result.h"
-#include "engine/scenario/scenario.h"
 #include "tools/report/source.h"
+
+namespace headlab {
+struct Scenario;
+}  // namespace headlab
 
 namespace headlab::tools {
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/scenario/condition.h"
+
 namespace headlab::tools {
 namespace {
 

@@ -9,8 +9,11 @@
 #include "engine/files/text_sink.h"
 #include "engine/results/computed.h"
 #include "engine/results/result.h"
-#include "engine/scenario/scenario.h"
 #include "tools/tables/select_table.h"
+
+namespace headlab {
+struct Scenario;
+}  // namespace headlab
 
 namespace headlab::tools {
 

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "engine/files/document.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/setup_laws.h"
 
 namespace headlab {
 namespace {
@@ -25,15 +27,15 @@ class Selector {
     study_.fixed_design = base.fixed_design;
     study_.seed = base.seed;
     study_.parameters = base.parameters;
-    study_.queries = std::visit([](const auto& law) { return law.size(); }, base.queries);
+    study_.queries = query_count(base);
     study_.rule = options.rule;
     study_.guarantee = options.guarantee;
     for (const Condition& condition : conditions_) {
       study_.rows.push_back(
           {.heads = condition.heads,
            .k = condition.k,
-           .subspaces = std::visit([](const auto& law) { return law.name; }, condition.subspaces),
-           .kernel = condition.kernel});
+           .subspaces = std::visit([](const auto& law) { return law.name; }, *condition.subspaces),
+           .kernel = *condition.kernel});
     }
   }
 
@@ -53,7 +55,7 @@ class Selector {
   void tune_all() {
     study_.tuning = tune(conditions_, session_, session_.stage("pilot for the bandwidths"));
     for (std::size_t i = 0; i < conditions_.size(); ++i) {
-      study_.rows[i].kernel = conditions_[i].kernel;
+      study_.rows[i].kernel = *conditions_[i].kernel;
     }
   }
 

@@ -11,11 +11,13 @@
 
 #include "engine/moments/jackknife.h"
 #include "engine/run/session.h"
-#include "engine/scenario/scenario.h"
+#include "kernels/kernel_laws.h"
 #include "validation/allocation/allocations.h"
 #include "validation/allocation/tuning.h"
 
 namespace headlab {
+
+struct Condition;
 
 /// How a selection came out.
 enum class AdviceKind {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/error.h"
+#include "engine/scenario/setup_laws.h"
 #include "engine/scenario/world.h"
 #include "engine/testing/refusal.h"
 #include "kernels/backends.h"

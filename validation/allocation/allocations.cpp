@@ -10,7 +10,9 @@
 #include "engine/scenario/condition.h"
 #include "engine/scenario/design_rounding.h"
 #include "engine/scenario/law_reader.h"
+#include "engine/scenario/setup_laws.h"
 #include "engine/scenario/subspaces.h"
+#include "kernels/laws.h"
 
 namespace headlab {
 namespace {
@@ -27,9 +29,9 @@ bool is(const Variant& law) {
 /// heads are drawn again, and learned ones may turn to any direction.
 void require_held(const Condition& one, const std::vector<DesignSpread>& spreads) {
   if (std::ranges::all_of(spreads, &DesignSpread::precise_everywhere)) return;
-  const bool any = is<HaarSubspaces>(one.subspaces) || is<LearnedSubspaces>(one.subspaces);
+  const bool any = is<HaarSubspaces>(*one.subspaces) || is<LearnedSubspaces>(*one.subspaces);
   try {
-    require_head_precision(one.design, spreads,
+    require_head_precision(*one.design, spreads,
                            any ? std::vector<Eigen::MatrixXd>() : subspace_bases(one));
   } catch (const ParameterError& error) {
     reject(one, "data.design." + error.key(),
@@ -57,7 +59,7 @@ void require_any_size(const Condition& base) {
   if (stage<CompressStage>(base.mechanism)) {
     reject(base, "heads.mechanism.compress", "is fitted to heads of one size - leave compress out");
   }
-  const auto& subspaces = base.subspaces;
+  const auto& subspaces = *base.subspaces;
   if (is<BlockSubspaces>(subspaces) || is<PrincipalAngleSubspaces>(subspaces) ||
       is<ExplicitSubspaces>(subspaces) || is<FileSubspaces>(subspaces) ||
       is<LearnedSubspaces>(subspaces)) {
@@ -67,10 +69,10 @@ void require_any_size(const Condition& base) {
                "equiangular) - write --set 'heads.subspaces={law=\"haar\"}'" +
                (base.swept.empty() ? "" : " --set 'sweep={}'"));
   }
-  if (is<ExplicitWeights>(base.weights) || is<OptimalWeights>(base.weights)) {
+  if (is<ExplicitWeights>(*base.weights) || is<OptimalWeights>(*base.weights)) {
     reject(base, "heads.weights",
            std::string("law \"") +
-               std::visit([](const auto& law) { return law.name; }, base.weights) +
+               std::visit([](const auto& law) { return law.name; }, *base.weights) +
                "\" gives the weights of so many heads (allowed: uniform, geometric)");
   }
 }
@@ -80,27 +82,27 @@ void require_points_for(const Condition& base, std::uint64_t n) {
   sizes.n = n;
   const std::string at = ", with n = " + std::to_string(n);
   try {
-    check_stages(base.mechanism, sizes, base.kernel, projects_queries_apart(base));
+    check_stages(base.mechanism, sizes, *base.kernel, projects_queries_apart(base));
   } catch (const ParameterError& error) {
     reject(base, "heads.mechanism." + error.key(), error.what() + at);
   }
   try {
-    std::visit([&](const auto& law) { law.check(SequenceSetting{.design = base.design, .n = n}); },
-               base.sequence);
+    std::visit([&](const auto& law) { law.check(SequenceSetting{.design = *base.design, .n = n}); },
+               *base.sequence);
   } catch (const ParameterError& error) {
     reject(base, "data.sequence", error.what() + at);
   }
 }
 
 void require_rule_for(const Condition& base, BandwidthRule rule) {
-  const std::string name = std::visit([](const auto& law) { return law.name; }, base.kernel);
-  const bool softmax = is<SoftmaxKernel>(base.kernel);
+  const std::string name = std::visit([](const auto& law) { return law.name; }, *base.kernel);
+  const bool softmax = is<SoftmaxKernel>(*base.kernel);
   if (rule == BandwidthRule::rate && softmax) {
     throw InvalidInput(
         "--bandwidth-rule rate: is about bandwidths, kernel \"softmax\" has none "
         "(allowed: fixed, sqrt_dim, tuned)");
   }
-  if (rule == BandwidthRule::sqrt_dim && !softmax && !is<GaussianKernel>(base.kernel)) {
+  if (rule == BandwidthRule::sqrt_dim && !softmax && !is<GaussianKernel>(*base.kernel)) {
     throw InvalidInput(
         "--bandwidth-rule sqrt_dim: is about kernels \"softmax\" and \"gaussian\", this "
         "one is \"" +
@@ -115,9 +117,9 @@ double width_by_rule(const Condition& condition, BandwidthRule rule) {
     return std::pow(static_cast<double>(condition.n), -1 / (2 * beta + k));
   }
   if (rule == BandwidthRule::sqrt_dim) {
-    return is<SoftmaxKernel>(condition.kernel) ? std::sqrt(k) : std::sqrt(std::sqrt(k));
+    return is<SoftmaxKernel>(*condition.kernel) ? std::sqrt(k) : std::sqrt(std::sqrt(k));
   }
-  return kernel_width(condition.kernel);
+  return kernel_width(*condition.kernel);
 }
 
 std::vector<Allocation> enumerate_allocations(int budget, int d) {
@@ -183,8 +185,8 @@ std::vector<Condition> allocation_conditions(const Condition& base, int budget, 
   require_any_size(base);
   require_points_for(base, base.n);
   require_rule_for(base, rule);
-  const int d = std::visit([](const auto& law) { return law.dimension(); }, base.design);
-  const std::vector<DesignSpread> spreads = spreads_of(base.design);
+  const int d = dimension_of(base);
+  const std::vector<DesignSpread> spreads = spreads_of(*base.design);
   std::vector<Condition> conditions;
   for (const Allocation& allocation : enumerate_allocations(budget, d)) {
     if (!dims.empty() && std::ranges::find(dims, allocation.k) == dims.end()) continue;
@@ -197,7 +199,7 @@ std::vector<Condition> allocation_conditions(const Condition& base, int budget, 
       one.subspaces = HaarSubspaces{};
     }
     require_held(one, spreads);
-    set_kernel_width(one.kernel, width_by_rule(one, rule));
+    set_kernel_width(one.kernel.own(), width_by_rule(one, rule));
     one.moments = MomentMode::aggregate;
     one.swept.clear();
   }

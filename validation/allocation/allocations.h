@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/scenario/scenario.h"
 #include "validation/allocation/selection.h"
 
 namespace headlab {
+
+struct Condition;
+struct KernelLaw;
 
 /// H heads of dimension k.
 struct Allocation {

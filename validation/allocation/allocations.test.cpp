@@ -6,8 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/scenario/setup_laws.h"
 #include "engine/scenario/world.h"
 #include "engine/testing/refusal.h"
+#include "kernels/kernel_laws.h"
+#include "kernels/plan.h"
 #include "kernels/testing/tolerances.h"
 
 namespace headlab {
@@ -31,7 +34,7 @@ std::string refusal(const Condition& base, int budget, BandwidthRule rule) {
 std::vector<double> widths(const Condition& base, int budget, BandwidthRule rule) {
   std::vector<double> all;
   for (const Condition& one : allocation_conditions(base, budget, rule)) {
-    all.push_back(kernel_width(one.kernel));
+    all.push_back(kernel_width(*one.kernel));
   }
   return all;
 }
@@ -60,7 +63,7 @@ TEST(AllocationScenarios, KeepTheLawOfHeadsWhereItIsDefined) {
   ASSERT_EQ(all.size(), 5u);
   std::vector<std::string> laws;
   for (const Condition& one : all) {
-    laws.emplace_back(std::visit([](const auto& law) { return law.name; }, one.subspaces));
+    laws.emplace_back(std::visit([](const auto& law) { return law.name; }, *one.subspaces));
     EXPECT_EQ(one.moments, MomentMode::aggregate);
     EXPECT_EQ(one.estimator, Estimator::conditional);
     EXPECT_NO_THROW(make_plan(one));
@@ -73,7 +76,7 @@ TEST(AllocationScenarios, KeepTheLawOfHeadsWhereItIsDefined) {
   }
   const auto aligned =
       allocation_conditions(world({"heads.subspaces={law=\"aligned\"}"}), 7, BandwidthRule::fixed);
-  EXPECT_TRUE(std::holds_alternative<AlignedSubspaces>(aligned[0].subspaces));
+  EXPECT_TRUE(std::holds_alternative<AlignedSubspaces>(*aligned[0].subspaces));
 }
 
 TEST(BandwidthRules, GaussianByHand) {
@@ -94,9 +97,9 @@ TEST(BandwidthRules, SqrtDimGivesAGaussianTheLengthScaleOfItsSoftmax) {
   const auto bandwidths = allocation_conditions(world(), 5, BandwidthRule::sqrt_dim);
   const auto scale = [](const auto& law) { return law.length_scale(); };
   for (std::size_t i = 0; i < 5; ++i) {
-    EXPECT_NEAR(kernel_width(temperatures[i].kernel), std::sqrt(static_cast<double>(i + 1)), eps);
-    EXPECT_NEAR(std::visit(scale, temperatures[i].kernel), std::visit(scale, bandwidths[i].kernel),
-                4 * eps);
+    EXPECT_NEAR(kernel_width(*temperatures[i].kernel), std::sqrt(static_cast<double>(i + 1)), eps);
+    EXPECT_NEAR(std::visit(scale, *temperatures[i].kernel),
+                std::visit(scale, *bandwidths[i].kernel), 4 * eps);
   }
   EXPECT_EQ(widths(softmax, 2, BandwidthRule::fixed), (std::vector<double>{3, 3}));
 }

@@ -14,8 +14,11 @@
 #include "engine/run/not_finite.h"
 #include "engine/run/simulate.h"
 #include "engine/run/units.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/setup_laws.h"
 #include "kernels/parallel_for.h"
 #include "kernels/philox.h"
+#include "kernels/plan.h"
 
 namespace headlab {
 namespace {
@@ -48,10 +51,12 @@ BlockRuns::BlockRuns(std::vector<Condition> conditions, Session session, std::ui
   conditions_ = std::move(conditions);
 }
 
+BlockRuns::~BlockRuns() = default;
+
 void BlockRuns::begin_block(std::uint64_t block, std::size_t member, Plan& plan) {
   Condition& condition = conditions_[member];
   plan.seed = block_seed(condition.seed, block);
-  if (auto* haar = std::get_if<HaarSubspaces>(&condition.subspaces)) {
+  if (auto* haar = std::get_if<HaarSubspaces>(&condition.subspaces.own())) {
     haar->seed = plan.seed;
     plan.projections = make_subspaces(condition).numbers();
   }

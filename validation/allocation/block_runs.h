@@ -11,10 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/scenario/scenario.h"
 #include "validation/claims/experiment.h"
 
 namespace headlab {
+
+struct Condition;
+struct Plan;
 
 /// Replicates of one block.
 inline constexpr std::uint64_t block_replicates = 32;
@@ -34,6 +36,7 @@ class BlockRuns {
   /// follow: other numbers, other draws. Throws InvalidInput where a scenario does not fit in
   /// memory.
   BlockRuns(std::vector<Condition> conditions, Session session, std::uint64_t first_block = 0);
+  ~BlockRuns();
 
   /// Simulates `members` on to `blocks`, or takes what the session has kept of them. Throws
   /// TimeIsUp where the session stops it, RunFailed where an error is not finite.

@@ -3,6 +3,8 @@
 #include <limits>
 #include <variant>
 
+#include "engine/scenario/condition.h"
+#include "kernels/laws.h"
 #include "validation/allocation/allocations.h"
 #include "validation/allocation/theory_study.h"
 #include "validation/theory/population/population_error.h"
@@ -15,9 +17,9 @@ constexpr double no_constant = std::numeric_limits<double>::quiet_NaN();
 }  // namespace
 
 GrowthConstants growth_constants(const Condition& condition, int budget) {
-  const double width = kernel_width(condition.kernel);
+  const double width = kernel_width(*condition.kernel);
   const double decade = std::log(10.0);
-  if (std::holds_alternative<SoftmaxKernel>(condition.kernel)) {
+  if (is_softmax(condition)) {
     // log-normal weights of variance k/t^2 at |q|^2 = k, which condense at 2 log n.
     const double spread = 2 / (width * width);
     return {spread < 1 ? decade / (-0.5 * std::log1p(-spread)) : no_constant,
@@ -30,8 +32,8 @@ GrowthConstants growth_constants(const Condition& condition, int budget) {
   GrowthConstants constants = {decade / (1.5 * std::log1p(a) - 0.5 * std::log1p(3 * a)),
                                decade / entropy(a), no_constant};
   const TruthLaw truth = truth_law(condition);
-  const int d = std::visit([](const auto& design) { return design.dimension(); }, condition.design);
-  double noise = std::pow(std::get<NormalNoise>(condition.noise).sd, 2);
+  const int d = dimension_of(condition);
+  double noise = std::pow(std::get<NormalNoise>(*condition.noise).sd, 2);
   for (const auto& scale : truth.scales) {
     noise += scale.variance * (1 - Correlation{Correlation::Kind::gaussian, scale.length}.mean(d));
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/files/error.h"
+#include "engine/scenario/condition.h"
 
 namespace headlab {
 namespace {

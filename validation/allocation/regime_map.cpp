@@ -11,6 +11,9 @@
 #include "engine/results/netcdf_fields.h"
 #include "engine/results/results_scenario.h"
 #include "engine/run/units.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
+#include "engine/scenario/setup_laws.h"
 
 namespace headlab {
 namespace {
@@ -26,9 +29,9 @@ void require_cells(const Scenario& scenario, std::span<const BandwidthRule> rule
     for (const BandwidthRule rule : rules) {
       for (const int budget : budgets) {
         for (const Condition& one : allocation_conditions(condition, budget, rule)) {
-          if (one.subspaces.index() == condition.subspaces.index()) continue;
+          if (one.subspaces->index() == condition.subspaces->index()) continue;
           throw InvalidInput("--budget " + std::to_string(budget) + ": heads of law " +
-                             name_of(condition.subspaces) +
+                             name_of(*condition.subspaces) +
                              " need H d_k <= d - leave it out, or map the law haar alone");
         }
       }

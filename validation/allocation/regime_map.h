@@ -10,10 +10,11 @@
 
 #include "engine/files/netcdf_file.h"
 #include "engine/files/provenance.h"
-#include "engine/scenario/scenario.h"
 #include "validation/allocation/growth_study.h"
 
 namespace headlab {
+
+struct Scenario;
 
 /// One setting under one rule and budget.
 struct RegimeCell {

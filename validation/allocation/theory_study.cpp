@@ -10,6 +10,8 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/scenario/condition.h"
+#include "engine/scenario/setup_laws.h"
+#include "kernels/laws.h"
 #include "validation/allocation/tuning.h"
 #include "validation/theory/theory.h"
 
@@ -28,16 +30,8 @@ constexpr int steps_past_least = 3;
 /// windows are left out.
 constexpr int max_rises = 2;
 
-bool is_softmax(const Condition& condition) {
-  return std::holds_alternative<SoftmaxKernel>(condition.kernel);
-}
-
-int dimension_of(const Condition& condition) {
-  return std::visit([](const auto& design) { return design.dimension(); }, condition.design);
-}
-
 double noise_sd(const Condition& condition) {
-  return std::get<NormalNoise>(condition.noise).sd;
+  return std::get<NormalNoise>(*condition.noise).sd;
 }
 
 template <class Law>
@@ -224,7 +218,7 @@ bool tune_exactly(Condition& one, int threads) {
     std::ranges::sort(steps, std::ranges::greater{});
     for (const int step : steps) {
       if (step < narrowest || !search.is_new(step)) continue;
-      set_kernel_width(one.kernel, search.width(step));
+      set_kernel_width(one.kernel.own(), search.width(step));
       try {
         const double error = compute_theory(one, TheorySource::exact, threads).figures.mse.value;
         search.errors[step] = error;
@@ -247,7 +241,7 @@ bool tune_exactly(Condition& one, int threads) {
   for (int reach = OctaveSearch::octave / 2; reach > 0; reach /= 2) {
     any_new(search.around_the_best(reach));
   }
-  set_kernel_width(one.kernel, search.best_width());
+  set_kernel_width(one.kernel.own(), search.best_width());
   return search.is_at_boundary();
 }
 
@@ -260,7 +254,7 @@ TheoryRow exact_row(const Condition& condition, int threads, double& normalisati
   return {.heads = condition.heads,
           .k = condition.k,
           .softmax = is_softmax(condition),
-          .width = kernel_width(condition.kernel),
+          .width = kernel_width(*condition.kernel),
           .error = {.mse = figures.mse.value,
                     .squared_bias = figures.bias_squared.value,
                     .variance = figures.head_variance_mean.value,
@@ -286,7 +280,7 @@ std::vector<int> theory_dims(int budget, int d) {
 
 void require_theory(const Condition& condition, int budget) {
   const std::string otherwise = " - take that, or --source simulation";
-  const auto* normal = std::get_if<NormalDesign>(&condition.design);
+  const auto* normal = std::get_if<NormalDesign>(&*condition.design);
   if (!normal || !normal->mean.empty() || !normal->covariance.empty() || normal->ar1) {
     reject(condition, "data.design",
            "theory needs the design N(0, I), law \"normal\" alone" + otherwise);
@@ -298,32 +292,33 @@ void require_theory(const Condition& condition, int budget) {
     reject(condition, "heads.mechanism",
            "theory is of heads without stages - leave them out, or take --source simulation");
   }
-  if (!std::holds_alternative<IndependentSequence>(condition.sequence)) {
+  if (!std::holds_alternative<IndependentSequence>(*condition.sequence)) {
     reject(condition, "data.sequence",
            "theory is of independent points - leave it out, or take --source simulation");
   }
-  if (!std::holds_alternative<NormalNoise>(condition.noise)) {
+  if (!std::holds_alternative<NormalNoise>(*condition.noise)) {
     reject(condition, "data.noise",
-           "theory needs normal noise, this one is " + quoted_name(condition.noise) + otherwise);
+           "theory needs normal noise, this one is " + quoted_name(*condition.noise) + otherwise);
   }
-  if (!is_softmax(condition) && !std::holds_alternative<GaussianKernel>(condition.kernel)) {
+  if (!is_softmax(condition) && !std::holds_alternative<GaussianKernel>(*condition.kernel)) {
     reject(condition, "heads.kernel",
            "theory needs a gaussian or softmax kernel, this one is " +
-               quoted_name(condition.kernel) + otherwise);
+               quoted_name(*condition.kernel) + otherwise);
   }
-  if (!std::holds_alternative<OrthogonalSubspaces>(condition.subspaces)) {
+  if (!std::holds_alternative<OrthogonalSubspaces>(*condition.subspaces)) {
+    reject(condition, "heads.subspaces",
+           "theory needs orthogonal heads, these are " + quoted_name(*condition.subspaces) +
+               otherwise);
+  }
+  if (!std::holds_alternative<UniformWeights>(*condition.weights)) {
     reject(
-        condition, "heads.subspaces",
-        "theory needs orthogonal heads, these are " + quoted_name(condition.subspaces) + otherwise);
+        condition, "heads.weights",
+        "theory needs uniform weights, these are " + quoted_name(*condition.weights) + otherwise);
   }
-  if (!std::holds_alternative<UniformWeights>(condition.weights)) {
-    reject(condition, "heads.weights",
-           "theory needs uniform weights, these are " + quoted_name(condition.weights) + otherwise);
-  }
-  if (!std::holds_alternative<DesignQueries>(condition.queries)) {
+  if (!std::holds_alternative<DesignQueries>(*condition.queries)) {
     reject(condition, "queries",
            "theory is the mean over queries of law \"design\", these are " +
-               quoted_name(condition.queries) + otherwise);
+               quoted_name(*condition.queries) + otherwise);
   }
   const TruthLaw truth = truth_law(condition);
   if (is_softmax(condition) && !truth.coordinates.empty()) {
@@ -331,13 +326,13 @@ void require_theory(const Condition& condition, int budget) {
            "theory of the softmax kernel is for random_cosines and zero, not for additive" +
                otherwise);
   }
-  if (const auto* random = std::get_if<RandomCosinesRegression>(&condition.regression);
+  if (const auto* random = std::get_if<RandomCosinesRegression>(&*condition.regression);
       random && random->length_scale < shortest_theory_length) {
     reject(condition, "data.regression.length_scale",
            "theory resolves correlation lengths of " + number_text(shortest_theory_length) +
                " and more" + otherwise);
   }
-  if (const auto* additive = std::get_if<AdditiveRegression>(&condition.regression)) {
+  if (const auto* additive = std::get_if<AdditiveRegression>(&*condition.regression)) {
     for (const double frequency : additive->frequency) {
       if (std::abs(frequency) <= highest_theory_frequency) continue;
       reject(
@@ -381,7 +376,7 @@ TheoryGrowth study_theory(const Condition& base, int budget, BandwidthRule rule,
 
 void require_exact_study(const Condition& base, int budget, BandwidthRule rule) {
   for (const Condition& one : allocation_conditions(base, budget, rule)) {
-    if (std::holds_alternative<HaarSubspaces>(one.subspaces) && one.k < dimension_of(one)) {
+    if (std::holds_alternative<HaarSubspaces>(*one.subspaces) && one.k < dimension_of(one)) {
       throw InvalidInput(
           "--source exact: is for given heads, but " + std::to_string(one.heads) +
           " of dimension " + std::to_string(one.k) +
@@ -427,9 +422,9 @@ std::string theory_limits(const Condition& condition, TheoryMean mean) {
            (condition.fixed_design ? " at these design points" : "") +
            ", for this truth and these queries.";
   }
-  const bool additive = std::holds_alternative<AdditiveRegression>(condition.regression);
-  const bool zero = std::holds_alternative<ZeroRegression>(condition.regression);
-  const auto* random = std::get_if<RandomCosinesRegression>(&condition.regression);
+  const bool additive = std::holds_alternative<AdditiveRegression>(*condition.regression);
+  const bool zero = std::holds_alternative<ZeroRegression>(*condition.regression);
+  const auto* random = std::get_if<RandomCosinesRegression>(&*condition.regression);
   const bool rough = random != nullptr && random->smoothness.has_value();
   // A Matern truth has correlation lengths of any size; short ones are continued to.
   return std::string(rough

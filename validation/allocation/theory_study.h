@@ -13,12 +13,13 @@
 #include <string>
 #include <vector>
 
-#include "engine/scenario/scenario.h"
 #include "validation/allocation/allocations.h"
 #include "validation/allocation/growth.h"
 #include "validation/theory/population/population_error.h"
 
 namespace headlab {
+
+struct Condition;
 
 /// Shortest length of random_cosines, and highest frequency of additive truths, that theory
 /// resolves.

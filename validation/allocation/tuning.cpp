@@ -9,6 +9,8 @@
 #include <utility>
 #include <variant>
 
+#include "engine/scenario/condition.h"
+#include "kernels/kernel_laws.h"
 #include "validation/allocation/allocations.h"
 
 namespace headlab {
@@ -57,7 +59,7 @@ class Pilot {
 
   TuningCost finish() {
     for (std::size_t i = 0; i < searches_.size(); ++i) {
-      set_kernel_width(conditions_[i].kernel, searches_[i].best_width());
+      set_kernel_width(conditions_[i].kernel.own(), searches_[i].best_width());
       if (searches_[i].is_at_boundary()) ++cost_.at_boundary;
     }
     cost_.replicates = tuning_replicates;
@@ -69,7 +71,7 @@ class Pilot {
     std::vector<Condition> conditions;
     for (const Trial& trial : trials) {
       conditions.push_back(conditions_[trial.allocation]);
-      set_kernel_width(conditions.back().kernel, trial.width);
+      set_kernel_width(conditions.back().kernel.own(), trial.width);
     }
     std::vector<std::size_t> all(trials.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
@@ -109,8 +111,7 @@ constexpr int max_reach = first_reach + 8 * OctaveSearch::octave;
 }  // namespace
 
 OctaveSearch::OctaveSearch(const Condition& condition)
-    : from_(kernel_width(condition.kernel)),
-      power_(std::holds_alternative<SoftmaxKernel>(condition.kernel) ? 2 : 1) {}
+    : from_(kernel_width(*condition.kernel)), power_(is_softmax(condition) ? 2 : 1) {}
 
 double OctaveSearch::width(int step) const {
   return from_ * std::exp2(power_ * step / octave);

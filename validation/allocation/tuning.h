@@ -8,10 +8,11 @@
 #include <map>
 #include <vector>
 
-#include "engine/scenario/scenario.h"
 #include "validation/allocation/block_runs.h"
 
 namespace headlab {
+
+struct Condition;
 
 /// What the search for bandwidths cost.
 struct TuningCost {

@@ -7,6 +7,7 @@
 
 #include "engine/scenario/world.h"
 #include "kernels/backends.h"
+#include "kernels/kernel_laws.h"
 #include "validation/allocation/allocations.h"
 #include "validation/theory/theory.h"
 
@@ -30,7 +31,7 @@ Condition tuned_world(const std::vector<std::string>& sets = {}) {
 const Session session{.backend = "cpu", .threads = 1};
 
 double exact_mse(Condition condition, double width) {
-  set_kernel_width(condition.kernel, width);
+  set_kernel_width(condition.kernel.own(), width);
   condition.moments = MomentMode::pairwise;
   return compute_theory(condition, TheorySource::exact, 1).figures.mse.value;
 }
@@ -43,7 +44,7 @@ TEST(Tune, FindsABandwidthOfLeastErrorFromFarOff) {
   // The first grid has 9 bandwidths, 4 times 2 follow.
   EXPECT_GE(cost.settings, 2u * 17);
   for (const Condition& one : conditions) {
-    const double found = kernel_width(one.kernel);
+    const double found = kernel_width(*one.kernel);
     const double error = exact_mse(one, found);
     // Bandwidths share their draws, which makes the choice much better than its MCSE.
     for (const double width : {0.1, 0.8, found / 1.2, found * 1.2}) {
@@ -66,7 +67,7 @@ TEST(Tune, DoesNotDependOnTheThreads) {
   tune(one, session);
   tune(two, {.backend = "cpu", .threads = 2});
   for (std::size_t i = 0; i < one.size(); ++i) {
-    EXPECT_EQ(kernel_width(one[i].kernel), kernel_width(two[i].kernel));
+    EXPECT_EQ(kernel_width(*one[i].kernel), kernel_width(*two[i].kernel));
   }
 }
 
@@ -74,7 +75,7 @@ TEST(Tune, MovesATemperatureBySquaresOfABandwidth) {
   std::vector<Condition> conditions = allocation_conditions(
       tuned_world({"heads.kernel={law=\"softmax\",temperature=0.5}"}), 1, BandwidthRule::tuned);
   tune(conditions, session);
-  const double steps = 8 * std::log2(kernel_width(conditions[0].kernel) / 0.5);
+  const double steps = 8 * std::log2(kernel_width(*conditions[0].kernel) / 0.5);
   EXPECT_NEAR(steps, std::round(steps), 1e-9);
 }
 
@@ -82,7 +83,7 @@ TEST(Tune, StopsWhenAsked) {
   std::vector<Condition> conditions = allocation_conditions(tuned_world(), 2, BandwidthRule::tuned);
   const std::atomic<bool> stop = true;
   EXPECT_THROW(tune(conditions, {.backend = "cpu", .stop = &stop}), TimeIsUp);
-  EXPECT_EQ(kernel_width(conditions[0].kernel), 5);
+  EXPECT_EQ(kernel_width(*conditions[0].kernel), 5);
 }
 
 }  // namespace

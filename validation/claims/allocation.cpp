@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/scenario/condition.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 

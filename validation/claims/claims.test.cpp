@@ -11,7 +11,11 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 #include "engine/testing/refusal.h"
+#include "kernels/laws.h"
+#include "kernels/plan.h"
 #include "kernels/stack/stack.h"
 #include "validation/claims/stated_claim.h"
 #include "validation/verdicts/validate.h"
@@ -46,11 +50,11 @@ struct Fault {
 };
 
 void scale_bandwidth(Plan& plan, double factor) {
-  if (auto* gaussian = std::get_if<GaussianKernel>(&plan.kernel)) gaussian->bandwidth *= factor;
+  if (auto* gaussian = std::get_if<GaussianKernel>(&*plan.kernel)) gaussian->bandwidth *= factor;
 }
 
 void scale_temperature(Plan& plan, double factor) {
-  if (auto* softmax = std::get_if<SoftmaxKernel>(&plan.kernel)) softmax->temperature *= factor;
+  if (auto* softmax = std::get_if<SoftmaxKernel>(&*plan.kernel)) softmax->temperature *= factor;
 }
 
 /// Where the first two heads are at right angles to one another.
@@ -78,7 +82,7 @@ void set_noise(Plan& plan, double sd) {
       [&](auto& law) {
         if constexpr (requires { law.sd; }) law.sd = sd;
       },
-      plan.noise);
+      *plan.noise);
 }
 
 /// The plain head in place of one that keeps some weights.

@@ -9,9 +9,14 @@
 #include "engine/run/pilot.h"
 #include "engine/run/simulate.h"
 #include "engine/run/units.h"
+#include "engine/scenario/condition.h"
 #include "engine/scenario/law_reader.h"
+#include "engine/scenario/scenario.h"
+#include "kernels/laws.h"
+#include "kernels/plan.h"
 
 namespace headlab {
+
 ClaimSection read_claim_section(const Scenario& scenario) {
   const Value parameters = scenario.conditions.at(0).parameters.tree();
   const Value* table = parameters.find("claim");
@@ -35,17 +40,24 @@ ClaimSection read_claim_section(const Scenario& scenario) {
 }
 
 double noise_floor(const Condition& condition) {
-  const double sd = constant_noise_sd(condition.noise).value();
+  const double sd = constant_noise_sd(*condition.noise).value();
   return sd * sd / static_cast<double>(condition.n);
 }
 
+struct Experiment::Observation {
+  Plan plan;
+  MomentTree tree;
+  JackknifedEstimates estimates;     ///< of a study of depth the nodes alone
+  LayersOf<Jackknifed> layers = {};  ///< of a study of depth
+};
+
 Experiment::Experiment(Scenario scenario, ClaimSection section, Session session,
                        Substitutes substitutes)
-    : scenario_(std::move(scenario)),
+    : scenario_(std::make_shared<const Scenario>(std::move(scenario))),
       section_(std::move(section)),
       session_(std::move(session)),
       substitutes_(std::move(substitutes)) {
-  for (const Condition& condition : scenario_.conditions) {
+  for (const Condition& condition : scenario_->conditions) {
     if (!section_.form.empty()) {
       require_one_draw(condition, "this claim is about given heads and queries");
     }
@@ -53,6 +65,20 @@ Experiment::Experiment(Scenario scenario, ClaimSection section, Session session,
     find_weights(condition, found, session_);
     plans_.push_back(make_plan(condition, found));
   }
+}
+
+Experiment::~Experiment() = default;
+
+std::size_t Experiment::conditions() const {
+  return scenario_->conditions.size();
+}
+
+const Condition& Experiment::condition(std::size_t which) const {
+  return scenario_->conditions.at(which);
+}
+
+const Plan& Experiment::plan(std::size_t which) const {
+  return plans_.at(which);
 }
 
 void Experiment::look_at(std::uint64_t replicates) {

@@ -11,15 +11,20 @@
 #include <string>
 #include <vector>
 
+#include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/moments/estimates.h"
 #include "engine/moments/figure_name.h"
 #include "engine/moments/layer_estimates.h"
 #include "engine/run/session.h"
-#include "engine/scenario/scenario.h"
+#include "engine/scenario/preparation.h"
 #include "validation/theory/theory.h"
 
 namespace headlab {
+
+struct Condition;
+struct Plan;
+struct Scenario;
 
 /// The [claim] section of a scenario of a built-in claim.
 struct ClaimSection {
@@ -66,16 +71,17 @@ class Experiment {
   /// \param section  of a built-in claim; without a form: the scenario states its claims itself
   Experiment(Scenario scenario, ClaimSection section, Session session,
              Substitutes substitutes = {});
+  ~Experiment();
 
-  const Scenario& scenario() const { return scenario_; }
+  const Scenario& scenario() const { return *scenario_; }
   const ClaimSection& section() const { return section_; }
   double margin() const { return section_.margin; }
   const Session& session() const { return session_; }
 
-  std::size_t conditions() const { return scenario_.conditions.size(); }
-  const Condition& condition(std::size_t which = 0) const { return scenario_.conditions.at(which); }
+  std::size_t conditions() const;
+  const Condition& condition(std::size_t which = 0) const;
   /// The plan of a condition, as the claim understands it.
-  const Plan& plan(std::size_t which = 0) const { return plans_.at(which); }
+  const Plan& plan(std::size_t which = 0) const;
 
   /// The same as it is simulated, which a fault of a test may make another.
   const Plan& simulated(std::size_t which);
@@ -109,12 +115,7 @@ class Experiment {
   const std::vector<double>& node_counts();
 
  private:
-  struct Observation {
-    Plan plan;
-    MomentTree tree;
-    JackknifedEstimates estimates;     ///< of a study of depth the nodes alone
-    LayersOf<Jackknifed> layers = {};  ///< of a study of depth
-  };
+  struct Observation;
 
   /// `condition` draws heads or queries again where the plan does.
   const Observation& observe(const std::string& key, const Plan& plan, const Backend& backend,
@@ -124,7 +125,7 @@ class Experiment {
   /// Takes the tree of this look where the session has kept it.
   bool take_kept(const std::string& unit, MomentTree& tree) const;
 
-  Scenario scenario_;
+  std::shared_ptr<const Scenario> scenario_;
   ClaimSection section_;
   Session session_;
   Substitutes substitutes_;

@@ -7,6 +7,11 @@
 #include <stdexcept>
 #include <utility>
 
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
+#include "kernels/laws.h"
+#include "kernels/plan.h"
+
 namespace headlab {
 namespace {
 
@@ -133,7 +138,7 @@ double unit_of(const Experiment& experiment, const FigureAt& side) {
     reject(side.location, side.key, "has the unit s2/n, and a study of depth has no noise");
   }
   const Condition& condition = experiment.condition(side.condition);
-  if (!constant_noise_sd(condition.noise)) {
+  if (!constant_noise_sd(*condition.noise)) {
     reject(
         side.location, side.key,
         "has the unit s2/n, and the noise has another variance at every point - leave `unit` out");
@@ -318,9 +323,10 @@ bool is_same_world(const Plan& a, const Plan& b) {
   const Mechanism &left = a.mechanism, &right = b.mechanism;
   return !a.stack && !b.stack && !a.learning && !b.learning && !draws_change_heads(a) &&
          !draws_change_heads(b) && a.redraws == b.redraws && shares_draws(a, b) &&
-         a.kernel.index() == b.kernel.index() && length_scale(a.kernel) == length_scale(b.kernel) &&
-         a.query_points == b.query_points && left.merge == right.merge &&
-         left.levels == right.levels && !left.keep.shared && !right.keep.shared;
+         a.kernel->index() == b.kernel->index() &&
+         length_scale(*a.kernel) == length_scale(*b.kernel) && a.query_points == b.query_points &&
+         left.merge == right.merge && left.levels == right.levels && !left.keep.shared &&
+         !right.keep.shared;
 }
 
 }  // namespace

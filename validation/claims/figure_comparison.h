@@ -9,12 +9,13 @@
 
 #include "engine/files/document.h"
 #include "engine/moments/figure_name.h"
-#include "kernels/plan.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 #include "validation/statistics/comparison.h"
 
 namespace headlab {
+
+struct Plan;
 
 /// A figure of one condition, as a claim names it.
 struct FigureAt {

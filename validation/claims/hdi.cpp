@@ -25,8 +25,10 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/words.h"
+#include "engine/scenario/condition.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/subspaces.h"
+#include "kernels/kernel_laws.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 #include "validation/claims/figure_comparison.h"
@@ -59,10 +61,10 @@ std::vector<Finding> output_identity(Experiment& experiment) {
 /// (Gaussian) or qk (softmax).
 double index_of(const std::string& name, const Condition& condition) {
   std::optional<double> bandwidth, temperature;
-  if (const auto* gaussian = std::get_if<GaussianKernel>(&condition.kernel)) {
+  if (const auto* gaussian = std::get_if<GaussianKernel>(&*condition.kernel)) {
     bandwidth = gaussian->bandwidth;
   }
-  if (const auto* softmax = std::get_if<SoftmaxKernel>(&condition.kernel)) {
+  if (const auto* softmax = std::get_if<SoftmaxKernel>(&*condition.kernel)) {
     temperature = softmax->temperature;
   }
   for (const Index& index : subspace_indices(subspace_bases(condition), bandwidth, temperature)) {
@@ -164,7 +166,7 @@ std::vector<Finding> between(Experiment& experiment) {
 
 /// The conditions have several head sets for each n.
 std::vector<Finding> near_ties(Experiment& experiment) {
-  const double bandwidth = std::get<GaussianKernel>(experiment.condition().kernel).bandwidth;
+  const double bandwidth = std::get<GaussianKernel>(*experiment.condition().kernel).bandwidth;
   std::map<std::uint64_t, std::vector<Matrices>> head_sets;
   for (std::size_t i = 0; i < experiment.conditions(); ++i) {
     const Condition& condition = experiment.condition(i);

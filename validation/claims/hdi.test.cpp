@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/run/run.h"
+#include "engine/scenario/scenario.h"
 #include "engine/testing/refusal.h"
 #include "kernels/testing/paths.h"
 #include "validation/claims/near_ties.h"

@@ -4,6 +4,8 @@
 //   q.k/t = -|q - k|^2/(2t) + |k|^2/(2t) + |q|^2/(2t)
 // and then the last two terms are the same for every key. With keys of other lengths the weights
 // are those of the Gaussian kernel with prior exp(|k_i|^2/(2t)) on key i.
+#include "kernels/kernel_laws.h"
+#include "kernels/plan.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 
@@ -13,7 +15,7 @@ namespace {
 /// The same heads and draws with the Gaussian kernel of b^2 = t in place of softmax.
 Plan gaussian_twin(const Plan& softmax) {
   Plan twin = softmax;
-  const double t = std::get<SoftmaxKernel>(softmax.kernel).temperature;
+  const double t = std::get<SoftmaxKernel>(*softmax.kernel).temperature;
   twin.kernel = GaussianKernel{.bandwidth = std::sqrt(t)};
   return twin;
 }

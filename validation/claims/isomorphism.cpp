@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "kernels/draws.h"
+#include "kernels/plan.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 #include "validation/claims/replicate_backend.h"

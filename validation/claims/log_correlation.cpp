@@ -7,6 +7,8 @@
 // heads keep a geometric-mean correlation of 1/e.
 
 #include "engine/scenario/subspaces.h"
+#include "kernels/kernel_laws.h"
+#include "kernels/plan.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 #include "validation/diversity/indices.h"
@@ -29,7 +31,7 @@ std::vector<Finding> is_minus_chordal(Experiment& experiment) {
   for (std::size_t i = 0; i < experiment.conditions(); ++i) {
     const Plan& plan = experiment.plan(i);
     const auto frames = subspace_bases(experiment.condition(i));
-    const double t = std::get<SoftmaxKernel>(plan.kernel).temperature;
+    const double t = std::get<SoftmaxKernel>(*plan.kernel).temperature;
     const double chordal = chordal_index(frames).value.value();
     const double mean_over_queries = -plan.k / (t * t) * chordal;
     const JackknifedEstimates& seen = experiment.observed(i);

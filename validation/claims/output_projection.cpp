@@ -5,6 +5,7 @@
 // and the correlation of heads matters only as far as their A_h write to the same outputs.
 #include <Eigen/Core>
 
+#include "kernels/plan.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 

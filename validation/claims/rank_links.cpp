@@ -12,6 +12,9 @@
 #include <numeric>
 #include <string>
 
+#include "engine/scenario/condition.h"
+#include "kernels/laws.h"
+#include "kernels/plan.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 
@@ -32,7 +35,7 @@ Plan layer_of(const Experiment& experiment, int heads, bool averaged) {
   stack.heads = heads;
   stack.kernel = AttentionKernel::independent_logits;
   stack.logit_sd = std::abs(dot(first, plan.query_points.data())) * std::sqrt(square) /
-                   std::get<SoftmaxKernel>(plan.kernel).temperature;
+                   std::get<SoftmaxKernel>(*plan.kernel).temperature;
   stack.logit_correlation = dot(first, first + d) / square;
   stack.maps = GaussianMaps{.k = features, .value_dim = features};
   stack.averaged = averaged;

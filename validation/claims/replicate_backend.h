@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "kernels/plan.h"
 #include "kernels/reference/backend.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/training_set.h"

@@ -8,6 +8,8 @@
 
 #include <cmath>
 
+#include "engine/scenario/condition.h"
+#include "kernels/laws.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 #include "validation/claims/replicate_backend.h"
@@ -40,8 +42,8 @@ std::vector<Finding> has_closed_form(Experiment& experiment) {
   Finding finding;
   for (std::size_t i = 0; i < experiment.conditions(); ++i) {
     const Plan& plan = experiment.plan(i);
-    const double sd = std::get<NormalNoise>(experiment.condition(i).noise).sd;
-    const double bandwidth = std::get<GaussianKernel>(plan.kernel).bandwidth;
+    const double sd = std::get<NormalNoise>(*experiment.condition(i).noise).sd;
+    const double bandwidth = std::get<GaussianKernel>(*plan.kernel).bandwidth;
     const SelfAttentionHead first =
         self_attention_head(plan.n, plan.k, distance(plan, 0), bandwidth);
     const SelfAttentionHead second =

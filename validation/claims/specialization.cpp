@@ -12,8 +12,10 @@
 #include "engine/run/learned_heads.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/subspaces.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/learning/worker.h"
 #include "kernels/parallel_for.h"
+#include "kernels/plan.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 #include "validation/claims/figure_comparison.h"
@@ -56,7 +58,7 @@ FittedIndices indices_of(Experiment& experiment, Plan plan) {
   experiment.add_fault(plan);
   std::vector<std::vector<Index>> fitted(index_replicates);
   parallel_for(fitted.size(), thread_count(session.threads), [&](std::size_t r) {
-    const auto gradients = session.backend->head_gradients(plan.kernel, 1);
+    const auto gradients = session.backend->head_gradients(*plan.kernel, 1);
     // The fit of replicate r, as the run itself has it.
     const std::optional<Fit> fit = fit_heads(*plan.learning, r, fit_points(plan, r), *gradients,
                                              {.stop = session.stop_hook()});

@@ -8,7 +8,10 @@
 
 #include "engine/files/document.h"
 #include "engine/files/words.h"
+#include "engine/scenario/condition.h"
 #include "engine/scenario/law_reader.h"
+#include "engine/scenario/scenario.h"
+#include "engine/scenario/setup_laws.h"
 #include "validation/claims/experiment.h"
 #include "validation/claims/stated_comparison.h"
 #include "validation/claims/swept_conditions.h"
@@ -155,7 +158,7 @@ StatedClaims read_stated_claims(const Scenario& scenario) {
   }
   const SweptConditions conditions(scenario);
   for (const Condition& condition : scenario.conditions) {
-    if (!std::holds_alternative<ExactControls>(condition.controls)) continue;
+    if (!std::holds_alternative<ExactControls>(*condition.controls)) continue;
     const Value tree = condition.parameters.tree();
     reject(value_at(tree, "run.controls")->location, "run.controls",
            "verdicts judge runs without controls - leave it out where claims are stated");

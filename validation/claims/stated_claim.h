@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/scenario/scenario.h"
 #include "validation/claims/claim.h"
 
 namespace headlab {
+
+struct Scenario;
 
 /// A claim of a scenario's own.
 struct StatedClaim {

@@ -14,6 +14,7 @@
 #include "engine/files/error.h"
 #include "engine/moments/figure_name.h"
 #include "engine/run/run.h"
+#include "engine/scenario/scenario.h"
 #include "engine/testing/refusal.h"
 #include "validation/claims/figure_comparison.h"
 #include "validation/claims/testing/stated_claim_world.h"

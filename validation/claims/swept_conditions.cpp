@@ -6,7 +6,9 @@
 #include <variant>
 
 #include "engine/files/words.h"
+#include "engine/scenario/condition.h"
 #include "engine/scenario/law_reader.h"
+#include "engine/scenario/scenario.h"
 #include "engine/scenario/stack/stack_setting.h"
 
 namespace headlab {

@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "engine/files/document.h"
-#include "engine/scenario/scenario.h"
 
 namespace headlab {
+
+struct Scenario;
 
 /// One value of each of some swept keys.
 using SweptValues = std::vector<std::pair<std::string, Value>>;

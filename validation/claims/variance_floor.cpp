@@ -3,6 +3,7 @@
 //   Var(f) = V (1/H + (1 - 1/H) rho),
 // so that more heads lower the variance to the floor rho V and never to 0 (unless rho = 0). V and
 // rho come from the closed form of two heads; the variance at large H is predicted from them.
+#include "engine/scenario/condition.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 

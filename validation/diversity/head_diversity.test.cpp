@@ -9,6 +9,7 @@
 #include "engine/files/error.h"
 #include "engine/scenario/law/subspaces/haar.h"
 #include "engine/scenario/law/subspaces/orthogonal.h"
+#include "engine/scenario/setup_laws.h"
 #include "engine/scenario/subspaces.h"
 #include "validation/diversity/alike_heads.h"
 #include "validation/diversity/indices.h"

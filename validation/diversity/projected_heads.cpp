@@ -8,6 +8,7 @@
 
 #include "engine/scenario/subspaces.h"
 #include "kernels/decompositions.h"
+#include "kernels/kernel_laws.h"
 #include "validation/diversity/query_key.h"
 
 namespace headlab {

@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "engine/scenario/law/subspaces/subspaces.h"
-#include "kernels/laws.h"
 #include "validation/diversity/indices.h"
 
 namespace headlab {
+
+struct KernelLaw;
 
 /// Computes the leading-order correlation of two heads' noise at x = 0 for X ~ N(0, I) and the
 /// Gaussian kernel,

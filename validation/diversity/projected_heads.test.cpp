@@ -14,7 +14,9 @@
 #include "engine/scenario/law/subspaces/blocks.h"
 #include "engine/scenario/law/subspaces/haar.h"
 #include "engine/scenario/mechanism/transform.h"
+#include "engine/scenario/setup_laws.h"
 #include "engine/scenario/subspaces.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/testing/paths.h"
 
 namespace headlab {

@@ -15,6 +15,7 @@
 #include <Eigen/Core>
 
 #include "kernels/decompositions.h"
+#include "kernels/plan.h"
 #include "kernels/stack/layers.h"
 #include "kernels/stack/worker.h"
 #include "validation/claims/claim.h"

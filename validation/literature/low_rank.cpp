@@ -8,7 +8,10 @@
 
 #include <Eigen/Core>
 
+#include "engine/scenario/condition.h"
 #include "kernels/decompositions.h"
+#include "kernels/laws.h"
+#include "kernels/plan.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 
@@ -27,7 +30,7 @@ Eigen::MatrixXd scores_of(const Plan& plan, int head, const Eigen::MatrixXd& fac
 }
 
 Eigen::MatrixXd factor_of(const Condition& condition) {
-  const auto& law = std::get<NormalDesign>(condition.design);
+  const auto& law = std::get<NormalDesign>(*condition.design);
   Eigen::MatrixXd covariance = Eigen::MatrixXd::Identity(law.dim, law.dim);
   for (std::size_t i = 0; i < law.covariance.size(); ++i) {
     for (std::size_t j = 0; j < law.covariance.size(); ++j) {

@@ -18,6 +18,7 @@
 #include <string>
 #include <utility>
 
+#include "kernels/plan.h"
 #include "kernels/stack/layers.h"
 #include "kernels/stack/maps.h"
 #include "kernels/stack/worker.h"

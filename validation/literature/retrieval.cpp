@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "engine/scenario/condition.h"
+#include "kernels/plan.h"
 #include "kernels/stack/worker.h"
 #include "validation/claims/claim.h"
 #include "validation/literature/stack_examples.h"

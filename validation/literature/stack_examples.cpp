@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/files/error.h"
+#include "kernels/plan.h"
 #include "kernels/stack/maps.h"
 #include "validation/theory/model/panels.h"
 

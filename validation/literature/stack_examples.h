@@ -9,12 +9,13 @@
 
 #include <Eigen/Core>
 
-#include "kernels/plan.h"
 #include "kernels/stack/stack.h"
 #include "validation/claims/experiment.h"
 #include "validation/literature/integer_ranks.h"
 
 namespace headlab {
+
+struct Plan;
 
 /// Examples of a claim that holds, or fails, for almost all tokens or weights.
 inline constexpr std::uint64_t drawn_examples = 5;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/files/document.h"
+#include "kernels/plan.h"
 #include "kernels/stack/stack.h"
 #include "validation/claims/claim.h"
 #include "validation/literature/graphs.h"

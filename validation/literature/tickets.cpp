@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "kernels/draws.h"
+#include "kernels/plan.h"
 #include "kernels/stack/layers.h"
 #include "kernels/stack/maps.h"
 #include "kernels/stack/subset_sum.h"

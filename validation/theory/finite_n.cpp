@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "engine/files/error.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/parallel_for.h"
 #include "kernels/stopping.h"
 #include "validation/theory/exact/radial_finite_n.h"
@@ -130,8 +131,7 @@ bool share_noise_alone(const TheoryModel& model, std::size_t h, std::size_t l) {
 
 /// Whether every token that a head sees has the same weight at a query.
 bool is_constant(const TheoryModel& model, std::size_t query, std::size_t h) {
-  if (std::holds_alternative<SoftmaxKernel>(model.kernel))
-    return scalar_head(model, model.queries[query], h).is_constant();
+  if (model.is_softmax()) return scalar_head(model, model.queries[query], h).is_constant();
   return model.projections[h].isZero(0);
 }
 
@@ -144,7 +144,7 @@ bool is_constant(const TheoryModel& model, std::size_t h) {
 
 /// Whether a head sees one scalar of a token.
 bool is_scalar(const TheoryModel& model, std::size_t h) {
-  return std::holds_alternative<SoftmaxKernel>(model.kernel) || model.projections[h].cols() == 1;
+  return model.is_softmax() || model.projections[h].cols() == 1;
 }
 
 std::optional<std::string> stage_obstacle(const TheoryModel& model, std::size_t h) {
@@ -242,8 +242,7 @@ std::optional<std::string> pair_obstacle(const TheoryModel& model, std::size_t h
 
 std::optional<std::string> finite_n_obstacle(const TheoryModel& model, std::size_t h,
                                              std::size_t l) {
-  if (!std::holds_alternative<SoftmaxKernel>(model.kernel) &&
-      !std::holds_alternative<GaussianKernel>(model.kernel)) {
+  if (!model.is_softmax() && !std::holds_alternative<GaussianKernel>(*model.kernel)) {
     return "exact finite-n theory is for the kernel laws gaussian and softmax - simulate with "
            "headlab run";
   }
@@ -257,7 +256,7 @@ class AtQuery {
  public:
   AtQuery(const TheoryModel& model, std::size_t query, int at_once = 1)
       : model_(model), query_(query), at_once_(at_once) {
-    const bool is_gaussian = std::holds_alternative<GaussianKernel>(model.kernel);
+    const bool is_gaussian = std::holds_alternative<GaussianKernel>(*model.kernel);
     if (is_gaussian && !radial_obstacle(model))
       radial_ = std::make_unique<RadialHeads>(model, query);
   }

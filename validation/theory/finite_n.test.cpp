@@ -11,6 +11,7 @@
 
 #include "engine/files/error.h"
 #include "engine/run/run.h"
+#include "engine/scenario/scenario.h"
 #include "engine/testing/refusal.h"
 #include "kernels/testing/paths.h"
 #include "kernels/testing/played_machine.h"

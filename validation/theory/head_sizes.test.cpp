@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/run/run.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 #include "kernels/testing/paths.h"
 #include "validation/theory/theory.h"
 

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/plan.h"
+
 namespace headlab {
 namespace {
 

@@ -14,7 +14,9 @@
 #include "engine/run/pilot.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
+#include "engine/scenario/setup_laws.h"
 #include "kernels/parallel_for.h"
+#include "kernels/plan.h"
 #include "validation/theory/depth/stack_theory.h"
 #include "validation/theory/exact/conditional.h"
 #include "validation/theory/finite_n.h"
@@ -134,7 +136,7 @@ void use_finite_n(Theory& theory, const TheoryModel& model, int threads) {
 }
 
 void use_conditional(Theory& theory) {
-  ConditionalTheory given = conditional_theory(theory.plan);
+  ConditionalTheory given = conditional_theory(*theory.plan);
   theory.source = "exact";
   theory.form = "exact for the fixed design";
   theory.heads = std::move(given.queries);
@@ -181,7 +183,7 @@ MatrixXd mean_squared_errors(const std::vector<HeadTheory>& queries) {
 
 /// The terms of the error from the biases and covariances of the heads.
 ErrorTerms<Remainder> figures_of(const Theory& theory) {
-  const Plan& plan = theory.plan;
+  const Plan& plan = *theory.plan;
   const auto heads = static_cast<std::size_t>(plan.heads);
   const auto queries = static_cast<std::size_t>(plan.queries);
 
@@ -258,7 +260,7 @@ void require_given_draw(const Condition& condition) {
 
 /// Heads that are learned have no closed form.
 void require_given_heads(const Condition& condition) {
-  const auto* learned = std::get_if<LearnedSubspaces>(&condition.subspaces);
+  const auto* learned = std::get_if<LearnedSubspaces>(&*condition.subspaces);
   if (learned == nullptr) return;
   reject(condition, "heads.subspaces",
          "heads that are learned on data have no closed form - simulate with headlab run");
@@ -278,7 +280,7 @@ Theory compute_theory(const Condition& condition, TheorySource source, int threa
   }
   const auto start = std::chrono::steady_clock::now();
   require_given_heads(condition);
-  const bool optimal = std::holds_alternative<OptimalWeights>(condition.weights);
+  const bool optimal = std::holds_alternative<OptimalWeights>(*condition.weights);
   const bool to_be_optimised = optimal && !found.head_weights;
   Condition weighted = condition;
   if (optimal) weighted.weights = UniformWeights{};
@@ -297,7 +299,7 @@ Theory compute_theory(const Condition& condition, TheorySource source, int threa
     require_given_draw(condition);
     use_conditional(theory);
   } else {
-    const TheoryModel model = token_model(weighted, theory.plan);
+    const TheoryModel model = token_model(weighted, *theory.plan);
     require_given_draw(condition);
     const std::optional<std::string> gap = finite_n_gap(model);
     if (source == TheorySource::exact) require_no_gap(gap);
@@ -314,14 +316,14 @@ Theory compute_theory(const Condition& condition, TheorySource source, int threa
   }
   if (to_be_optimised) {
     try {
-      theory.plan.head_weights = condition.heads == 1
-                                     ? std::vector<double>{1.0}
-                                     : optimal_weights(mean_squared_errors(theory.heads));
+      theory.plan.own().head_weights = condition.heads == 1
+                                           ? std::vector<double>{1.0}
+                                           : optimal_weights(mean_squared_errors(theory.heads));
     } catch (const ParameterError& error) {
       reject(condition, "heads.weights", std::string("law \"optimal\": ") + error.what());
     }
   }
-  set_head_weights(theory, theory.plan.head_weights);
+  set_head_weights(theory, theory.plan->head_weights);
   if (theory.source == "first_order") {
     require_small_mse_remainders(theory, first_order_way_out(exact_instead));
   }
@@ -336,8 +338,8 @@ void require_exact(const Condition& condition) {
 }
 
 void set_head_weights(Theory& theory, const std::vector<double>& head_weights) {
-  if (theory.plan.stack) return;
-  theory.plan.head_weights = head_weights;
+  if (theory.plan->stack) return;
+  theory.plan.own().head_weights = head_weights;
   theory.figures = figures_of(theory);
 }
 

@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "engine/results/computed.h"
-#include "engine/scenario/scenario.h"
+#include "engine/scenario/preparation.h"
 #include "validation/theory/model/model.h"
 
 namespace headlab {
+
+struct Condition;
 
 enum class TheorySource {
   automatic,   ///< exact where it applies, else first order

@@ -8,6 +8,7 @@
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/subspaces.h"
 #include "kernels/backends.h"
+#include "kernels/plan.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 #include "validation/diversity/indices.h"

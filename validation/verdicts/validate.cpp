@@ -14,9 +14,14 @@
 #include "engine/files/made_by.h"
 #include "engine/files/words.h"
 #include "engine/run/units.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 #include "engine/scenario/stack/stack_setting.h"
 #include "kernels/backends.h"
+#include "kernels/kernel_laws.h"
+#include "kernels/laws.h"
 #include "kernels/parallel_for.h"
+#include "kernels/plan.h"
 #include "validation/claims/stated_claim.h"
 #include "validation/statistics/comparison.h"
 
@@ -180,9 +185,9 @@ void describe_setting(const Experiment& experiment, VerdictRow& row) {
   row.queries = experiment.plan().queries;
   for (std::size_t i = 0; i < experiment.conditions(); ++i) {
     const Condition& condition = experiment.condition(i);
-    add(row.kernel, std::visit(name, condition.kernel));
-    add(row.regression, std::visit(name, condition.regression));
-    row.signal |= !std::holds_alternative<ZeroRegression>(condition.regression);
+    add(row.kernel, std::visit(name, *condition.kernel));
+    add(row.regression, std::visit(name, *condition.regression));
+    row.signal |= !std::holds_alternative<ZeroRegression>(*condition.regression);
     if (experiment.plan(i).queries != row.queries) row.queries = 0;
     for (const std::string& stage : stages_in_force(condition)) {
       if (std::ranges::count(stages, stage) == 0) stages.push_back(stage);

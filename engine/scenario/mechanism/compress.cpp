@@ -10,6 +10,8 @@
 #include "engine/files/words.h"
 #include "engine/scenario/mechanism/low_rank.h"
 #include "kernels/design_point.h"
+#include "kernels/laws.h"
+#include "kernels/plan.h"
 
 namespace headlab {
 namespace {
@@ -94,7 +96,7 @@ void CompressStage::check(const StageSetting& setting) const {
   if (queries != "design" && queries != "scenario") {
     throw ParameterError("queries", "is \"" + queries + "\" - allowed: design, scenario");
   }
-  if (!std::holds_alternative<SoftmaxKernel>(setting.kernel)) {
+  if (!setting.is_softmax) {
     throw ParameterError("",
                          "needs the kernel \"softmax\": a distance has one projection for keys and "
                          "queries");

@@ -13,6 +13,8 @@
 
 namespace headlab {
 
+struct DesignLaw;
+
 /// Second moments that keys and queries are compressed for, [d][d]; empty: I.
 struct PointMoments {
   Eigen::MatrixXd keys;     ///< E X X^T, or the covariance of X

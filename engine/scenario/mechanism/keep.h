@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "engine/scenario/mechanism/stage.h"
@@ -51,15 +50,13 @@ struct KeepStage {
       throw ParameterError("by", "is \"" + by + "\" - allowed: mass, pooled");
     }
     if (!by.empty() && !block) throw ParameterError("by", "is the score of a block - give block");
-    const bool compact = std::visit(
-        [](const auto& law) { return std::isinf(law.log_weight(1e12)); }, setting.kernel);
-    if (by == "pooled" && compact) {
+    if (by == "pooled" && setting.is_compact) {
       throw ParameterError("by", "\"pooled\" needs a kernel that is positive everywhere");
     }
     top.check("top", setting.sizes.heads);
   }
 
-  void apply(Plan& plan) const {
+  void apply(Mechanism& mechanism, const Sizes& sizes) const {
     Keep keep{.shared = shared};
     bool keeps_all = true;
     if (ratio) {
@@ -70,14 +67,14 @@ struct KeepStage {
       keep.rule = block ? Keep::Rule::block : Keep::Rule::top;
       keep.block = block.value_or(1);
       keep.pooled = by == "pooled";
-      for (int h = 0; h < plan.heads; ++h) {
-        const std::uint64_t seen = plan.mechanism.seen_by(h, plan.n).count();
+      for (int h = 0; h < sizes.heads; ++h) {
+        const std::uint64_t seen = mechanism.seen_by(h, sizes.n).count();
         const std::uint64_t units = (seen + keep.block - 1) / keep.block;
         keep.top.push_back(std::min(units, kept_of(h, seen)));
         keeps_all = keeps_all && keep.top.back() == units;
       }
     }
-    if (!keeps_all) plan.mechanism.keep = keep;
+    if (!keeps_all) mechanism.keep = keep;
   }
 
  private:

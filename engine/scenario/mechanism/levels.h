@@ -46,17 +46,17 @@ struct LevelsStage {
                          std::to_string(largest) +
                          (setting.tokens < max_block ? ", all that there are" : ""));
     }
-    if (!norm_coefficient_of(setting.kernel)) {
+    if (!setting.has_log_weights) {
       throw ParameterError("",
                            "needs the kernel \"gaussian\" or \"softmax\", whose logarithms of "
                            "weights are sums over keys");
     }
   }
 
-  void apply(Plan& plan) const {
+  void apply(Mechanism& mechanism, const Sizes&) const {
     std::vector<double> used = weights;
     while (used.back() == 0) used.pop_back();
-    if (used.size() > 1) plan.mechanism.levels.weights = used;
+    if (used.size() > 1) mechanism.levels.weights = used;
   }
 };
 

@@ -2,8 +2,12 @@
 #include "engine/scenario/mechanism/mechanism.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <type_traits>
+#include <variant>
+
+#include "kernels/kernel_laws.h"
 
 namespace headlab {
 namespace {
@@ -34,15 +38,6 @@ std::uint64_t tokens_after_merge(const MechanismStages& stages, std::uint64_t n)
 template <class... Stages>
 std::vector<std::string> names_of(const OptionalStages<Stages...>&) {
   return {Stages::name...};
-}
-
-/// What the stages make of a plan.
-Mechanism mechanism_of(const MechanismStages& stages, std::uint64_t n, int heads) {
-  Plan plan;
-  plan.n = n;
-  plan.heads = heads;
-  apply_stages(stages, plan);
-  return plan.mechanism;
 }
 
 /// Visitor of a stage's parameters that finds one with several numbers, one a head.
@@ -123,10 +118,14 @@ std::vector<std::string> stages_of_tokens(const MechanismStages& stages, std::ui
 
 void check_stages(const MechanismStages& stages, const Sizes& sizes, const KernelLaw& kernel,
                   bool projects_queries_apart) {
-  const StageSetting setting{.sizes = sizes,
-                             .kernel = kernel,
-                             .projects_queries_apart = projects_queries_apart,
-                             .tokens = tokens_after_merge(stages, sizes.n)};
+  const StageSetting setting{
+      .sizes = sizes,
+      .is_softmax = std::holds_alternative<SoftmaxKernel>(kernel),
+      .is_compact =
+          std::visit([](const auto& law) { return std::isinf(law.log_weight(1e12)); }, kernel),
+      .has_log_weights = norm_coefficient_of(kernel).has_value(),
+      .projects_queries_apart = projects_queries_apart,
+      .tokens = tokens_after_merge(stages, sizes.n)};
   for_each_stage(stages, [&](const auto& one) {
     using Stage = std::remove_cvref_t<decltype(one)>;
     try {
@@ -147,12 +146,14 @@ void apply_stages(const MechanismStages& stages, Subspaces& subspaces) {
   });
 }
 
-void apply_stages(const MechanismStages& stages, Plan& plan) {
-  const std::uint64_t tokens = tokens_after_merge(stages, plan.n);
-  plan.mechanism.seen = seen_by_heads(stages, plan.heads, tokens);
+Mechanism mechanism_of(const MechanismStages& stages, std::uint64_t n, int heads) {
+  Mechanism mechanism;
+  mechanism.seen = seen_by_heads(stages, heads, tokens_after_merge(stages, n));
+  const Sizes sizes{.heads = heads, .n = n};
   for_each_stage(stages, [&](const auto& one) {
-    if constexpr (requires { one.apply(plan); }) one.apply(plan);
+    if constexpr (requires { one.apply(mechanism, sizes); }) one.apply(mechanism, sizes);
   });
+  return mechanism;
 }
 
 }  // namespace headlab

@@ -20,6 +20,8 @@
 
 namespace headlab {
 
+struct KernelLaw;
+
 template <class... Stages>
 using OptionalStages = std::tuple<std::optional<Stages>...>;
 
@@ -79,7 +81,7 @@ void check_stages(const MechanismStages& stages, const Sizes& sizes, const Kerne
 /// Lets the stages that change projections change those of the heads.
 void apply_stages(const MechanismStages& stages, Subspaces& subspaces);
 
-/// Lets the other stages change the plan, whose sizes are set.
-void apply_stages(const MechanismStages& stages, Plan& plan);
+/// What the other stages make of n points and so many heads.
+Mechanism mechanism_of(const MechanismStages& stages, std::uint64_t n, int heads);
 
 }  // namespace headlab

@@ -11,6 +11,7 @@
 #include "engine/run/run.h"
 #include "engine/scenario/scenario.h"
 #include "engine/testing/refusal.h"
+#include "kernels/laws.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/training_set.h"
 #include "kernels/testing/paths.h"
@@ -60,7 +61,7 @@ TrainingSet given_sample(const json& known, const Plan& plan) {
     const auto x = row.get<std::vector<double>>();
     sample.x.insert(sample.x.end(), x.begin(), x.end());
     sample.regression.push_back(std::visit(
-        [&](const auto& m) { return m(plan.table.exact(), x.data(), 1, 0); }, plan.regression));
+        [&](const auto& m) { return m(plan.table.exact(), x.data(), 1, 0); }, *plan.regression));
     sample.noise_sd.push_back(known["noise_sd"]);
     sample.noise.push_back(0);
   }

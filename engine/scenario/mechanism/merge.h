@@ -30,7 +30,9 @@ struct MergeStage {
 
   void check(const StageSetting&) const {}
 
-  void apply(Plan& plan) const { plan.mechanism.merge = {.stride = stride, .gate = gate}; }
+  void apply(Mechanism& mechanism, const Sizes&) const {
+    mechanism.merge = {.stride = stride, .gate = gate};
+  }
 };
 
 }  // namespace headlab

@@ -4,7 +4,8 @@
 ///
 ///     static constexpr const char* shorthand = "stride";   // key = 4 means key = { stride = 4 }
 ///     void check(const StageSetting& setting) const;       // throws ParameterError
-///     void apply(Plan& plan) const;            // or of Subspaces, where it changes projections
+///     void apply(Mechanism& mechanism, const Sizes& sizes) const;  // or of Subspaces, where it
+///                                                          // changes projections
 ///
 /// `shorthand` is empty where a stage has none. To add a stage write its file here, list it in
 /// mechanism.h, and follow docs/architecture.md.
@@ -13,16 +14,18 @@
 #include <cstdint>
 
 #include "engine/scenario/per_head.h"
-#include "kernels/laws.h"
+#include "kernels/mechanism.h"
 #include "kernels/parameter.h"
-#include "kernels/plan.h"
 
 namespace headlab {
 
 /// What a stage may need to know to check its parameters.
 struct StageSetting {
   Sizes sizes;
-  const KernelLaw& kernel;
+  bool is_softmax = false;  ///< the kernel
+  bool is_compact = false;  ///< the kernel is 0 far away
+  bool has_log_weights =
+      false;  ///< of which the logarithm is a sum over keys: norm_coefficient_of()
   bool projects_queries_apart = false;
   std::uint64_t tokens = 0;  ///< N, after `merge`
 };

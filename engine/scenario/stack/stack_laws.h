@@ -8,7 +8,12 @@
 #include <variant>
 #include <vector>
 
-#include "kernels/laws.h"
+#include "kernels/law/design/file.h"
+#include "kernels/law/design/mixture.h"
+#include "kernels/law/design/normal.h"
+#include "kernels/law/design/sphere.h"
+#include "kernels/law/design/student_t.h"
+#include "kernels/law/design/uniform.h"
 #include "kernels/parameter.h"
 
 namespace headlab {

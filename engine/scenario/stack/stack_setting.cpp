@@ -10,6 +10,7 @@
 #include "engine/files/error.h"
 #include "engine/scenario/design_rounding.h"
 #include "engine/scenario/law_reader.h"
+#include "kernels/plan.h"
 #include "kernels/stack/stack.h"
 
 namespace headlab {

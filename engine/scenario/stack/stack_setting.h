@@ -9,10 +9,10 @@
 #include "engine/files/document.h"
 #include "engine/scenario/file_laws.h"
 #include "engine/scenario/stack/stack_laws.h"
-#include "kernels/plan.h"
 
 namespace headlab {
 
+struct Plan;
 struct LawDescription;
 
 struct StackSetting {

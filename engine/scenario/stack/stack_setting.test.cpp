@@ -14,6 +14,7 @@
 #include "engine/run/simulate.h"
 #include "engine/testing/refusal.h"
 #include "kernels/backends.h"
+#include "kernels/plan.h"
 #include "kernels/stack/layers.h"
 #include "kernels/stack/worker.h"
 #include "kernels/testing/paths.h"

@@ -15,9 +15,11 @@
 #include "engine/scenario/plan_fingerprint.h"
 #include "engine/scenario/resolved_scenario.h"
 #include "engine/scenario/scenario.h"
+#include "engine/scenario/setup_laws.h"
 #include "engine/scenario/stack/stack_setting.h"
 #include "engine/scenario/sweep.h"
 #include "kernels/parameter.h"
+#include "kernels/plan.h"
 
 namespace headlab::any_scenario {
 
@@ -44,7 +46,7 @@ inline bool is_small(const Condition& condition) {
 /// What make_plan() takes as found where a law asks for it.
 inline Preparation prepared(const Condition& condition) {
   Preparation found;
-  if (std::holds_alternative<OptimalWeights>(condition.weights)) {
+  if (std::holds_alternative<OptimalWeights>(*condition.weights)) {
     found.head_weights.emplace(static_cast<std::size_t>(condition.heads), 1.0 / condition.heads);
   }
   return found;

@@ -149,7 +149,7 @@ struct StackArguments {
   const double* mlp_output = nullptr;    ///< [width][d]
 
   // Design of tokens that are drawn.
-  DeviceVariant<DesignSampler> design;
+  DeviceVariant<DesignSampler::variant> design;
   const float* design_table = nullptr;
   std::uint64_t design_seed = 0;
   bool fixed_design = false;

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/sizes.h"
 #include "kernels/design_point.h"
+#include "kernels/plan.h"
 #include "kernels/replicate_worker.h"
 #include "kernels/stack/maps.h"
 #include "kernels/stack/metrics.h"
@@ -102,7 +103,7 @@ StackBatch::StackBatch(const Plan& plan, int device, const Options& options, con
   a_.epsilon = stack.norm.epsilon;
   a_.logit_sd = stack.logit_sd * std::sqrt(1 - stack.logit_correlation);
   a_.shared_logit_sd = stack.logit_sd * std::sqrt(stack.logit_correlation);
-  a_.design = DeviceVariant<DesignSampler>(plan.design);
+  a_.design = DeviceVariant<DesignSampler::variant>(*plan.design);
   a_.design_seed = plan.fixed_design_seed.value_or(plan.seed);
   a_.fixed_design = plan.fixed_design_seed.has_value();
   a_.design_purpose = plan.streams.design;

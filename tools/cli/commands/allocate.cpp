@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/commands/allocate.h"
 
+#include "engine/scenario/scenario.h"
 #include "tools/cli/allocations.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/kept_units.h"

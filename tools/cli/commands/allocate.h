@@ -7,11 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "engine/scenario/scenario.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/options.h"
 #include "validation/allocation/regime_map.h"
 #include "validation/allocation/theory_study.h"
+
+namespace headlab {
+struct Condition;
+struct Scenario;
+}  // namespace headlab
 
 namespace headlab::tools {
 

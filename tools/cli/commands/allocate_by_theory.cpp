@@ -3,6 +3,8 @@
 #include <exception>
 
 #include "engine/files/words.h"
+#include "engine/scenario/condition.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/commands/commands.h"
@@ -90,7 +92,7 @@ std::string growth_text(const TheoryGrowth& growth) {
 std::string allocation_theory_table(const Condition& base,
                                     const std::vector<TheoryGrowth>& growths) {
   const std::string kernel =
-      std::visit([](const auto& law) { return std::string(law.name); }, base.kernel);
+      std::visit([](const auto& law) { return std::string(law.name); }, *base.kernel);
   std::string text = one_line(base.name) + "\n" + kernel + " kernel, rule " +
                      rule_name(growths[0].rule) + ", exact theory\n\n";
   const TheoryMean mean = growths[0].mean;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 #include "tools/cli/allocations.h"
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/commands/commands.h"

@@ -6,6 +6,8 @@
 
 #include "engine/files/error.h"
 #include "engine/files/words.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 #include "tools/cli/commands/allocate.h"
 #include "validation/allocation/growth_study.h"
 

@@ -19,9 +19,7 @@
 #include "engine/files/model_config.h"
 #include "engine/files/provenance.h"
 #include "engine/files/words.h"
-#include "engine/results/result.h"
 #include "engine/results/stored_figures.h"
-#include "engine/scenario/scenario.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
@@ -30,6 +28,10 @@
 #include "validation/difference/results_difference.h"
 #include "validation/diversity/alike_heads.h"
 #include "validation/heads/measure.h"
+
+namespace headlab {
+struct Scenario;
+}  // namespace headlab
 
 namespace headlab::tools {
 

@@ -3,6 +3,7 @@
 
 #include "engine/dataset/write_dataset.h"
 #include "engine/run/memory.h"
+#include "engine/scenario/scenario.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
 

@@ -6,6 +6,7 @@
 
 #include "engine/run/memory.h"
 #include "engine/run/run.h"
+#include "engine/scenario/scenario.h"
 #include "kernels/backends.h"
 #include "kernels/cuda/status.h"
 #include "kernels/host.h"

@@ -2,6 +2,8 @@
 #include "engine/replay/replay.h"
 
 #include "engine/replay/replay_netcdf.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/replay_table.h"
 

@@ -8,6 +8,8 @@
 #include "engine/files/atomic_file.h"
 #include "engine/run/control_check.h"
 #include "engine/run/ranks.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/computed_conditions.h"

@@ -9,6 +9,8 @@
 #include "engine/run/run.h"
 #include "engine/run/setup.h"
 #include "engine/run/units.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 #include "engine/shards/cut.h"
 #include "engine/shards/merge.h"
 #include "engine/shards/shard_files.h"

@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "engine/results/summary_json.h"
+#include "engine/scenario/scenario.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/computed_conditions.h"

@@ -7,6 +7,8 @@
 
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/figure_text.h"

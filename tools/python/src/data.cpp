@@ -18,7 +18,9 @@
 #include "engine/replay/replay.h"
 #include "engine/replay/replay_netcdf.h"
 #include "engine/results/results_reader.h"
+#include "engine/scenario/condition.h"
 #include "engine/scenario/plan_fingerprint.h"
+#include "engine/scenario/scenario.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/replay_table.h"
 #include "tools/python/src/studies.h"
@@ -96,7 +98,7 @@ std::unique_ptr<Job> start_dataset(const ScenarioSource& source, bool estimates,
         plan_dataset(scenario, {.shards = 1, .estimates = estimates, .weights = weights}, own);
     planned->swept = scenario.swept;
     for (const DatasetCondition& one : planned->dataset.conditions) {
-      planned->plans.push_back(make_plan(one.condition, one.found));
+      planned->plans.push_back(make_plan(*one.condition, one.found));
     }
     return Job::MakeObject([planned] { return nb::cast(planned); });
   });
@@ -114,7 +116,7 @@ std::unique_ptr<Job> start_draw(const std::shared_ptr<PlannedDataset>& planned,
     throw InvalidInput("replicates: need numbers below 2^40, one at least");
   }
   return std::make_unique<Job>(std::move(session), [=](Job& job) {
-    const Condition& of = planned->dataset.conditions[condition].condition;
+    const Condition& of = *planned->dataset.conditions[condition].condition;
     const auto output =
         std::make_shared<MemoryOutput>(dataset_variables(of, planned->dataset.request, count));
     if (!draw_shard(of, planned->plans[condition], planned->dataset.request, {first, count},
@@ -276,10 +278,10 @@ void bind_data(nb::module_& module) {
       .def_prop_ro("swept", [](const PlannedDataset& p) { return p.swept; })
       .def("replicates",
            [](const PlannedDataset& p, std::size_t condition) {
-             return p.dataset.conditions.at(condition).condition.replicates;
+             return p.dataset.conditions.at(condition).condition->replicates;
            })
       .def("values", [](const PlannedDataset& p, std::size_t condition) {
-        return p.dataset.conditions.at(condition).condition.swept;
+        return p.dataset.conditions.at(condition).condition->swept;
       });
   module.def("dataset", &start_dataset, nb::arg("source"), nb::arg("estimates"), nb::arg("weights"),
              nb::arg("threads").none());

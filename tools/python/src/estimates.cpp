@@ -110,7 +110,7 @@ nb::object estimate_heads(const Numbers<float, 2>& x, const Numbers<float, 1>& y
   plan.heads = size_of(heads.shape(0), "heads");
   plan.k = size_of(heads.shape(2), "heads");
   const Value law = document_of(kernel);
-  read_law(law, "kernel", plan.kernel);
+  read_law(law, "kernel", plan.kernel.own());
   require_moderate(numbers_of(x), "X");
   require_moderate(numbers_of(y), "Y");
   require_moderate(numbers_of(queries), "queries");
@@ -118,7 +118,7 @@ nb::object estimate_heads(const Numbers<float, 2>& x, const Numbers<float, 1>& y
   plan.projections.assign(heads.data(), heads.data() + heads.size());
   plan.query_points.assign(queries.data(), queries.data() + queries.size());
   if (query_heads) {
-    if (!std::holds_alternative<SoftmaxKernel>(plan.kernel)) {
+    if (!is_softmax(plan)) {
       reject_shape("query_heads", "are for the softmax kernel; others measure distances");
     }
     for (std::size_t i = 0; i < 3; ++i) {

@@ -9,6 +9,7 @@
 #include "engine/moments/error_terms.h"
 #include "engine/moments/jackknife.h"
 #include "engine/scenario/law_reader.h"
+#include "engine/scenario/scenario.h"
 #include "kernels/backends.h"
 #include "tools/python/src/studies.h"
 #include "tools/python/src/tables.h"

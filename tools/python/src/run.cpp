@@ -12,6 +12,7 @@
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
 #include "engine/run/control_check.h"
+#include "engine/scenario/scenario.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/output_folder.h"

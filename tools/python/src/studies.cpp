@@ -21,6 +21,7 @@
 #include "engine/results/results_scenario.h"
 #include "engine/results/stored_figures.h"
 #include "engine/results/summary_json.h"
+#include "engine/scenario/scenario.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/computed_conditions.h"
@@ -57,12 +58,12 @@ void put_theory(const NetcdfGroup& root, const Scenario& scenario,
   };
   std::vector<const Condition*> conditions;
   for (const ComputedCondition& one : theory) {
-    conditions.push_back(&one.condition);
-    if (one.condition.stack) {
+    conditions.push_back(one.condition.get());
+    if (one.condition->stack) {
       at_least_as_long("layer", one.result.layers.rows.size());
       continue;
     }
-    const Plan& plan = one.result.plan;
+    const Plan& plan = *one.result.plan;
     at_least_as_long("query", plan.truth.size());
     at_least_as_long("head", static_cast<std::size_t>(plan.heads));
     at_least_as_long("head_2", static_cast<std::size_t>(plan.heads));

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "engine/files/error.h"
+#include "engine/scenario/scenario.h"
 
 /// Of the HDF5 below NetCDF, where it is in a library that can be seen.
 extern "C" int H5Eset_auto2(std::int64_t stack, void* print, void* data) __attribute__((weak));

@@ -12,7 +12,11 @@
 #include "engine/files/document.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/scenario/data_arrays.h"
-#include "engine/scenario/scenario.h"
+#include "engine/scenario/sweep.h"
+
+namespace headlab {
+struct Scenario;
+}  // namespace headlab
 
 namespace headlab::python {
 

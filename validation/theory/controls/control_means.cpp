@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/laws.h"
+#include "kernels/plan.h"
 #include "validation/theory/controls/point_means.h"
 #include "validation/theory/model/model.h"
 
@@ -156,15 +158,12 @@ ControlMeans means_of(const Plan& plan, PointMeans& points,
 
 ControlMeans control_means(const Condition& condition, const Plan& plan,
                            const std::function<bool(double)>& go_on) {
-  if (std::holds_alternative<FileDesign::Sampler>(plan.design)) {
+  if (std::holds_alternative<FileDesign::Sampler>(*plan.design)) {
     return means_of(plan, *row_means(plan), go_on);
   }
   const TheoryModel model =
       point_model(condition, plan, " - leave controls out, or use a design of law \"file\"");
-  return means_of(plan,
-                  std::holds_alternative<SoftmaxKernel>(model.kernel) ? *softmax_means(model)
-                                                                      : *gaussian_means(model),
-                  go_on);
+  return means_of(plan, model.is_softmax() ? *softmax_means(model) : *gaussian_means(model), go_on);
 }
 
 }  // namespace headlab

@@ -4,11 +4,12 @@
 
 #include <functional>
 
-#include "engine/scenario/condition.h"
 #include "kernels/controls.h"
-#include "kernels/plan.h"
 
 namespace headlab {
+
+struct Condition;
+struct Plan;
 
 /// Computes the scales w_h and the means of the controls (kernels/controls.h) for heads of
 /// independent tokens, from expectations over one design point (point_means.h): over the rows of a

@@ -12,6 +12,7 @@
 #include "engine/scenario/world.h"
 #include "engine/testing/refusal.h"
 #include "kernels/backends.h"
+#include "kernels/plan.h"
 #include "kernels/testing/paths.h"
 
 namespace headlab {

@@ -8,11 +8,12 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/plan.h"
 #include "validation/theory/first_order/tilted_design.h"
 #include "validation/theory/model/model.h"
 
 namespace headlab {
+
+struct Plan;
 
 /// A number, and a bound of its error by rounding and by what a series or quadrature leaves out;
 /// NaN where it is not known.

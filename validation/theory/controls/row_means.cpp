@@ -4,6 +4,8 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/laws.h"
+#include "kernels/plan.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/training_set.h"
 #include "validation/theory/controls/point_means.h"
@@ -21,9 +23,9 @@ TrainingSet rows_of(const Plan& plan) {
     const auto row = static_cast<std::uint32_t>(i);
     const double* x = &set.x[i * d];
     set.regression.push_back(std::visit(
-        [&](const auto& m) { return m(plan.table.exact(), x, 1, row); }, plan.regression));
+        [&](const auto& m) { return m(plan.table.exact(), x, 1, row); }, *plan.regression));
     set.noise_sd.push_back(std::visit(
-        [&](const auto& noise) { return noise.scale(plan.table.exact(), x, 1); }, plan.noise));
+        [&](const auto& noise) { return noise.scale(plan.table.exact(), x, 1); }, *plan.noise));
     set.noise.push_back(0);
   }
   return set;

@@ -10,6 +10,7 @@
 
 #include <Eigen/Core>
 
+#include "kernels/kernel_laws.h"
 #include "validation/theory/controls/point_means.h"
 
 namespace headlab {
@@ -36,7 +37,7 @@ class SoftmaxMeans : public TiltedMeans {
 
   void set_query(std::size_t q) override {
     TiltedMeans::set_query(q);
-    const double t = std::get<SoftmaxKernel>(model().kernel).temperature;
+    const double t = std::get<SoftmaxKernel>(*model().kernel).temperature;
     directions_.clear();
     for (std::size_t h = 0; h < model().projections.size(); ++h) {
       directions_.push_back(model().projections[h] *

@@ -11,8 +11,10 @@
 #include <Eigen/Core>
 
 #include "engine/files/error.h"
+#include "engine/scenario/condition.h"
 #include "engine/scenario/stack/stack_setting.h"
 #include "kernels/decompositions.h"
+#include "kernels/plan.h"
 #include "kernels/stack/stack.h"
 #include "kernels/stack/worker.h"
 #include "validation/theory/depth/contraction_bounds.h"
@@ -28,7 +30,7 @@ using Eigen::MatrixXd;
 /// Rows without a number, and the metrics that are listed of them.
 void start_rows(TheoryResult& theory, const std::vector<std::string>& metrics) {
   for (const std::string& name : metrics) theory.listed.push_back(layer_metric(name));
-  theory.layers.rows.resize(static_cast<std::size_t>(theory.plan.stack->layers) + 1);
+  theory.layers.rows.resize(static_cast<std::size_t>(theory.plan->stack->layers) + 1);
   for (auto& row : theory.layers.rows) row.metrics.resize(layer_metric_descriptions().size());
 }
 
@@ -115,14 +117,14 @@ std::optional<TokenGram> gram_of(const StackSetting& s, const Plan& plan) {
 }
 
 bool use_energies(TheoryResult& theory, const StackSetting& s) {
-  const Stack& stack = *theory.plan.stack;
+  const Stack& stack = *theory.plan->stack;
   const auto* maps = std::get_if<GaussianMaps>(&stack.maps);
   const bool plain = maps != nullptr && maps->samples == 0 && !s.shared_weights && s.memory == 0 &&
                      stack.norm.kind == NormKind::none && !stack.mlp && !s.alternating;
   const bool softmax = stack.kernel == AttentionKernel::softmax;
   const bool logits = stack.kernel == AttentionKernel::independent_logits;
   if (!plain || softmax || (logits && s.causal)) return false;
-  const std::optional<TokenGram> tokens = gram_of(s, theory.plan);
+  const std::optional<TokenGram> tokens = gram_of(s, *theory.plan);
   if (!tokens) return false;
 
   std::vector<ExpectedEnergies> layers;
@@ -170,7 +172,7 @@ double diameter_of(const MatrixXd& tokens) {
 }
 
 bool use_bound(TheoryResult& theory, const StackSetting& s) {
-  const Stack& stack = *theory.plan.stack;
+  const Stack& stack = *theory.plan->stack;
   const auto* maps = std::get_if<ExplicitMaps>(&stack.maps);
   const bool given = s.fixed_design || stack.tokens.size() > 0;
   if (maps == nullptr || !given || stack.kernel != AttentionKernel::softmax || s.causal ||
@@ -184,7 +186,7 @@ bool use_bound(TheoryResult& theory, const StackSetting& s) {
     norms.push_back({.query_key = spectral_norm(maps->query_key[h]),
                      .value = s.averaged ? value / s.heads : value});
   }
-  const double diameter = diameter_of(stack_tokens(theory.plan, 0));
+  const double diameter = diameter_of(stack_tokens(*theory.plan, 0));
   const std::vector<double> logs =
       s.memory > 0
           ? log_diameter_upper_bounds({.norms = norms[0],

@@ -3,9 +3,10 @@
 #pragma once
 
 #include "engine/results/computed.h"
-#include "engine/scenario/condition.h"
 
 namespace headlab {
+
+struct Condition;
 
 /// Computes what is known of the layers of a stack:
 ///

@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "kernels/plan.h"
 #include "kernels/reference/ensemble.h"
 
 namespace headlab {

@@ -9,6 +9,7 @@
 
 #include "engine/run/run.h"
 #include "engine/scenario/world.h"
+#include "kernels/laws.h"
 #include "kernels/testing/paths.h"
 
 namespace headlab {
@@ -41,7 +42,7 @@ TrainingSet sample_of(const Plan& plan, const json& known) {
     const auto x = row.get<std::vector<double>>();
     sample.x.insert(sample.x.end(), x.begin(), x.end());
     sample.regression.push_back(std::visit(
-        [&](const auto& m) { return m(plan.table.exact(), x.data(), 1, 0u); }, plan.regression));
+        [&](const auto& m) { return m(plan.table.exact(), x.data(), 1, 0u); }, *plan.regression));
   }
   return sample;
 }

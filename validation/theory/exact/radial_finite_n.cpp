@@ -12,6 +12,7 @@
 
 #include "engine/files/error.h"
 #include "kernels/decompositions.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/stopping.h"
 #include "validation/theory/exact/pair_sums.h"
 #include "validation/theory/exact/scalar_tables.h"
@@ -126,7 +127,7 @@ struct RadialFrame {
         frame(model.projections[h] / length),
         q(frame.transpose() * query),
         head(radial_head(static_cast<int>(frame.cols()), q.norm(),
-                         std::get<GaussianKernel>(model.kernel).bandwidth / length)) {}
+                         std::get<GaussianKernel>(*model.kernel).bandwidth / length)) {}
 
  private:
   /// 1 to rounding is 1.

@@ -9,6 +9,7 @@
 
 #include "engine/files/error.h"
 #include "engine/run/run.h"
+#include "engine/scenario/scenario.h"
 #include "validation/theory/finite_n.h"
 
 namespace headlab {

@@ -9,6 +9,8 @@
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/non_central_chi_squared.hpp>
 
+#include "kernels/kernel_laws.h"
+
 namespace headlab {
 namespace {
 
@@ -188,7 +190,7 @@ ScalarHead scalar_head(const TheoryModel& model, const Eigen::VectorXd& query, s
   const Eigen::MatrixXd& frame = model.projections[head];
   ScalarHead scalar;
   scalar.direction = frame.col(0);
-  if (const auto* softmax = std::get_if<SoftmaxKernel>(&model.kernel)) {
+  if (const auto* softmax = std::get_if<SoftmaxKernel>(&*model.kernel)) {
     const Eigen::VectorXd tilt =
         frame * (model.query_projection(head).transpose() * query) / softmax->temperature;
     scalar.softmax = true;
@@ -196,7 +198,7 @@ ScalarHead scalar_head(const TheoryModel& model, const Eigen::VectorXd& query, s
     if (scalar.rate > 0) scalar.direction = tilt / scalar.rate;
   } else {
     scalar.centre = scalar.direction.dot(query);
-    scalar.rate = 1 / std::get<GaussianKernel>(model.kernel).bandwidth;
+    scalar.rate = 1 / std::get<GaussianKernel>(*model.kernel).bandwidth;
   }
   scalar.weights = model.design.weights;
   for (const GaussianLaw& component : model.design.components) {

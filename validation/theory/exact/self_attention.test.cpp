@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "kernels/plan.h"
 #include "validation/theory/depth/testing/known_answers.h"
 
 namespace headlab {

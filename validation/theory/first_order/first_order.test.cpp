@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/run/run.h"
+#include "engine/scenario/scenario.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/testing/paths.h"
 
 namespace headlab {

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "kernels/decompositions.h"
+#include "kernels/laws.h"
 
 namespace headlab {
 namespace {
@@ -106,7 +107,8 @@ TiltedDesign::TiltedDesign(const TheoryModel& model, std::size_t head, int power
   powers.head(k).setConstant(two || other != head ? power : power + other_power);
   powers.tail(k_other).setConstant(other_power);
   for (std::size_t c = 0; c < model.design.components.size(); ++c) {
-    Tilt t = tilt(model.kernel, model.design.components[c], projections, query_projections, powers);
+    Tilt t =
+        tilt(*model.kernel, model.design.components[c], projections, query_projections, powers);
     Component component{.weight = model.design.weights[c],
                         .origin = std::move(t.origin),
                         .frame = std::move(t.frame),

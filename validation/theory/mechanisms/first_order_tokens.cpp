@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <variant>
 
+#include "kernels/kernel_laws.h"
 #include "validation/theory/first_order/tilted_design.h"
 #include "validation/theory/mechanisms/finite_n_tokens.h"
 
@@ -126,7 +127,7 @@ std::optional<std::string> first_order_obstacle(const TheoryModel& model) {
       text +=
           "with noise alone, of constant variance, on a normal design, of heads that see the same "
           "successive tokens";
-    } else if (!model.levels.empty() && !std::holds_alternative<SoftmaxKernel>(model.kernel)) {
+    } else if (!model.levels.empty() && !model.is_softmax()) {
       text += "with the softmax kernel";
     } else if (!model.levels.empty() && model.correlation != 0) {
       text += "with independent points";

@@ -7,6 +7,7 @@
 
 #include "engine/files/error.h"
 #include "engine/scenario/world.h"
+#include "kernels/plan.h"
 #include "validation/theory/mechanisms/token_model.h"
 #include "validation/theory/theory.h"
 

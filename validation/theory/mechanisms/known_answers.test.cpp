@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/scenario/scenario.h"
+#include "kernels/plan.h"
 #include "kernels/testing/paths.h"
 #include "validation/theory/mechanisms/finite_n_tokens.h"
 #include "validation/theory/mechanisms/token_model.h"

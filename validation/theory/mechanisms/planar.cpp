@@ -3,6 +3,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/kernel_laws.h"
 #include "validation/theory/exact/pair_sums.h"
 #include "validation/theory/exact/scalar_tables.h"
 #include "validation/theory/mechanisms/finite_n_tokens.h"
@@ -27,7 +28,7 @@ struct PlanarHead {
              const Resolution& resolution)
       : directions(model.projections[h].colwise().normalized()) {
     const GaussianLaw& law = model.design.components[0];
-    const double b = std::get<GaussianKernel>(model.kernel).bandwidth;
+    const double b = std::get<GaussianKernel>(*model.kernel).bandwidth;
     for (Index j = 0; j < 2; ++j) {
       ScalarHead& scalar = along[j];
       scalar.direction = directions.col(j);
@@ -127,7 +128,7 @@ double level_at(const PlanarHead& head, const Vector2d& u) {
 
 bool is_planar(const TheoryModel& model, std::size_t h) {
   const MatrixXd& w = model.projections[h];
-  if (!std::holds_alternative<GaussianKernel>(model.kernel) || w.cols() != 2 ||
+  if (!std::holds_alternative<GaussianKernel>(*model.kernel) || w.cols() != 2 ||
       model.design.components.size() != 1) {
     return false;
   }
@@ -169,7 +170,7 @@ PairMoments planar_pair_moments(const TheoryModel& model, std::size_t query, std
   const ResponseMoments response(model, model.truth[query], model.design.components[0],
                                  standardised(first));
   // The second head along the directions of the first, where it is not a sum of two.
-  const double b = std::get<GaussianKernel>(model.kernel).bandwidth;
+  const double b = std::get<GaussianKernel>(*model.kernel).bandwidth;
   const Eigen::Matrix2d frame = model.projections[l].transpose() * first.directions / b;
   const Vector2d centre(first.along[0].centre, first.along[1].centre);
   const auto line = [&](Index j) {

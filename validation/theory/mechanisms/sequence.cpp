@@ -72,7 +72,7 @@ bool is_function_of_scalar(const TheoryModel& model, double truth, const ScalarH
 std::optional<std::string> sequence_obstacle(const TheoryModel& model, std::size_t query,
                                              std::size_t h) {
   const std::string of = "data.sequence: dependent points have a closed form ";
-  if (model.projections[h].cols() != 1 && !std::holds_alternative<SoftmaxKernel>(model.kernel))
+  if (model.projections[h].cols() != 1 && !model.is_softmax())
     return of + "with heads.dim = 1 or the softmax kernel" + simulation_instead;
   if (model.design.components.size() != 1 || !model.constant_noise)
     return of + "on a normal design with noise of constant variance" + simulation_instead;

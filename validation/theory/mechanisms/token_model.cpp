@@ -11,7 +11,10 @@
 
 #include "engine/files/error.h"
 #include "engine/scenario/condition.h"
+#include "engine/scenario/setup_laws.h"
 #include "kernels/decompositions.h"
+#include "kernels/laws.h"
+#include "kernels/plan.h"
 
 namespace headlab {
 namespace {
@@ -61,12 +64,12 @@ bool sees_whole_tokens(const Plan& plan) {
 TheoryModel token_model(const Condition& condition, const Plan& plan) {
   TheoryModel model = point_model(condition, plan);
   const Mechanism& mechanism = plan.mechanism;
-  if (std::holds_alternative<GaussianKernel>(model.kernel)) {
+  if (std::holds_alternative<GaussianKernel>(*model.kernel)) {
     for (Eigen::MatrixXd& w : model.projections) w = orthogonal_columns(w);
   }
-  if (const auto* ar1 = std::get_if<Ar1Sequence>(&condition.sequence)) {
+  if (const auto* ar1 = std::get_if<Ar1Sequence>(&*condition.sequence)) {
     model.correlation = ar1->correlation;
-  } else if (!std::holds_alternative<IndependentSequence>(condition.sequence)) {
+  } else if (!std::holds_alternative<IndependentSequence>(*condition.sequence)) {
     reject(condition, "data.sequence",
            std::string("closed forms are for independent points and law ar1") + simulation_instead);
   }
@@ -242,8 +245,9 @@ void merge_points(TheoryModel& model, std::uint64_t stride, double weight) {
   law.mean *= std::sqrt(points);
   const double unit = weight * std::sqrt(points);
   for (VectorXd& query : model.queries) query /= unit;
-  if (auto* gaussian = std::get_if<GaussianKernel>(&model.kernel)) gaussian->bandwidth /= unit;
-  if (auto* softmax = std::get_if<SoftmaxKernel>(&model.kernel))
+  if (auto* gaussian = std::get_if<GaussianKernel>(&model.kernel.own()))
+    gaussian->bandwidth /= unit;
+  if (auto* softmax = std::get_if<SoftmaxKernel>(&model.kernel.own()))
     softmax->temperature /= unit * unit;
 }
 

@@ -4,11 +4,12 @@
 
 #include <cstdint>
 
-#include "engine/scenario/scenario.h"
-#include "kernels/plan.h"
 #include "validation/theory/model/model.h"
 
 namespace headlab {
+
+struct Condition;
+struct Plan;
 
 /// Reads a scenario as theory_model() does, and its stages and its sequence:
 ///

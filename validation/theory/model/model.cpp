@@ -8,6 +8,9 @@
 #include <variant>
 
 #include "engine/scenario/condition.h"
+#include "engine/scenario/setup_laws.h"
+#include "kernels/laws.h"
+#include "kernels/plan.h"
 
 namespace headlab {
 namespace {
@@ -42,7 +45,7 @@ GaussianLaw gaussian(const Table& table, int d, std::int64_t mean, std::int64_t 
 void read_design(const Condition& condition, const Plan& plan, const std::string& way_out,
                  TheoryModel& model) {
   const int d = plan.d;
-  if (const auto* normal = std::get_if<NormalDesign::Sampler>(&plan.design)) {
+  if (const auto* normal = std::get_if<NormalDesign::Sampler>(&*plan.design)) {
     model.standard_design = normal->standard;
     model.design.weights = {1.0};
     model.design.components = {normal->standard
@@ -50,8 +53,8 @@ void read_design(const Condition& condition, const Plan& plan, const std::string
                                    : gaussian(plan.table, d, normal->mean, normal->factor)};
     return;
   }
-  if (const auto* mixture = std::get_if<MixtureDesign::Sampler>(&plan.design)) {
-    const auto& weights = std::get<MixtureDesign>(condition.design).weights;
+  if (const auto* mixture = std::get_if<MixtureDesign::Sampler>(&*plan.design)) {
+    const auto& weights = std::get<MixtureDesign>(*condition.design).weights;
     for (int c = 0; c < mixture->components; ++c) {
       const double weight = weights[static_cast<std::size_t>(c)];
       if (weight == 0) continue;
@@ -62,7 +65,7 @@ void read_design(const Condition& condition, const Plan& plan, const std::string
     return;
   }
   reject(condition, "data.design",
-         "closed forms need a normal or mixture design; law \"" + name_of(condition.design) +
+         "closed forms need a normal or mixture design; law \"" + name_of(*condition.design) +
              "\" is neither" + way_out);
 }
 
@@ -108,10 +111,10 @@ void read_regression(const Condition& condition, const Plan& plan, const std::st
           reject(condition, "data.regression",
                  "closed forms need a regression whose Gaussian expectations are known (zero, "
                  "linear, cosines, random_cosines, additive, single_index, bumps); law \"" +
-                     name_of(condition.regression) + "\" is none of them" + way_out);
+                     name_of(*condition.regression) + "\" is none of them" + way_out);
         }
       },
-      plan.regression);
+      *plan.regression);
 }
 
 /// W without its columns of zeros, which a head of a smaller size has.
@@ -141,7 +144,7 @@ void read_noise(const Condition& condition, const Plan& plan, const std::string&
               noise.sd, noise.slope, vector_of(plan.table, noise.direction, noise.d));
         }
       },
-      plan.noise);
+      *plan.noise);
 }
 
 /// Tokens in both [a, b) and [c, e).
@@ -151,6 +154,10 @@ std::uint64_t common(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uin
 }
 
 }  // namespace
+
+bool TheoryModel::is_softmax() const {
+  return std::holds_alternative<SoftmaxKernel>(*kernel);
+}
 
 std::uint64_t shared_tokens(const SeenTokens& a, const SeenTokens& b) {
   return common(0, a.sinks, 0, b.sinks) + common(0, a.sinks, b.begin, b.end) +
@@ -164,7 +171,7 @@ TheoryModel theory_model(const Condition& condition) {
     reject(condition, "heads.mechanism",
            "closed forms are for heads without stages, or with transform alone" + way_out);
   }
-  if (!std::holds_alternative<IndependentSequence>(condition.sequence)) {
+  if (!std::holds_alternative<IndependentSequence>(*condition.sequence)) {
     reject(condition, "data.sequence", "closed forms are for independent points" + way_out);
   }
   return point_model(condition, plan, way_out);
@@ -176,10 +183,9 @@ TheoryModel point_model(const Condition& condition, const Plan& plan, const std:
   read_design(condition, plan, way_out, model);
   read_regression(condition, plan, way_out, model);
   read_noise(condition, plan, way_out, model);
-  if (!std::holds_alternative<GaussianKernel>(plan.kernel) &&
-      !std::holds_alternative<SoftmaxKernel>(plan.kernel)) {
+  if (!std::holds_alternative<GaussianKernel>(*plan.kernel) && !is_softmax(plan)) {
     reject(condition, "heads.kernel",
-           "closed forms need a gaussian or softmax kernel; law \"" + name_of(plan.kernel) +
+           "closed forms need a gaussian or softmax kernel; law \"" + name_of(*plan.kernel) +
                "\" is neither" + way_out);
   }
   model.kernel = plan.kernel;

@@ -10,11 +10,15 @@
 
 #include <Eigen/Core>
 
-#include "engine/scenario/scenario.h"
-#include "kernels/plan.h"
+#include "kernels/copy_on_write.h"
+#include "kernels/mechanism.h"
 #include "validation/theory/model/integrable.h"
 
 namespace headlab {
+
+struct Condition;
+struct KernelLaw;
+struct Plan;
 
 /// The law of a design point: component c with probability weights[c].
 struct GaussianMixture {
@@ -37,7 +41,7 @@ struct TheoryModel {
   std::shared_ptr<const IntegrableFunction> noise_variance;  ///< s^2(x)
   double noise_sd = 0;                                       ///< s, where it is constant
   bool constant_noise = true;                                ///< s^2(x) = noise_sd^2 everywhere
-  KernelLaw kernel;                                          ///< gaussian or softmax
+  CopyOnWrite<KernelLaw> kernel;                             ///< gaussian or softmax
   std::vector<Eigen::MatrixXd> projections;                  ///< [H] of [d][k_h]
   std::vector<Eigen::MatrixXd> query_projections;            ///< as these; empty: the same
   Eigen::VectorXd head_weights;                              ///< [H]
@@ -48,6 +52,7 @@ struct TheoryModel {
   std::vector<double> levels;  ///< of the keys, with a first one that is not 0; empty: one
   double correlation = 0;      ///< of successive tokens, X_i = phi X_{i-1} + ...
 
+  bool is_softmax() const;
   /// What projects the queries of head h.
   const Eigen::MatrixXd& query_projection(std::size_t h) const {
     return query_projections.empty() ? projections[h] : query_projections[h];

@@ -5,8 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 #include "engine/scenario/subspaces.h"
 #include "engine/testing/refusal.h"
+#include "kernels/laws.h"
 
 namespace headlab {
 namespace {
@@ -80,7 +83,7 @@ TEST(TheoryModel, ReadsHeadsAndQueriesAsThePlanDoes) {
   for (std::size_t h = 0; h < 2; ++h) EXPECT_EQ(model.projections[h], frames[h]);
   EXPECT_EQ(model.head_weights, (VectorXd(2) << 0.7, 0.4).finished());
   EXPECT_EQ(model.queries[1], (VectorXd(2) << 1.2, 0.4).finished());
-  EXPECT_EQ(std::get<GaussianKernel>(model.kernel).bandwidth, 0.5);
+  EXPECT_EQ(std::get<GaussianKernel>(*model.kernel).bandwidth, 0.5);
 }
 
 TEST(TheoryModel, ReadsDesigns) {

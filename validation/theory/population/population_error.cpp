@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "engine/scenario/condition.h"
+#include "kernels/laws.h"
 
 namespace headlab {
 namespace {
@@ -129,22 +130,22 @@ double TruthLaw::variance() const {
 
 TruthLaw truth_law(const Condition& condition) {
   TruthLaw law;
-  const int d = std::visit([](const auto& design) { return design.dimension(); }, condition.design);
-  if (const auto* cosines = std::get_if<RandomCosinesRegression>(&condition.regression)) {
+  const int d = dimension_of(condition);
+  if (const auto* cosines = std::get_if<RandomCosinesRegression>(&*condition.regression)) {
     if (cosines->smoothness) {
       add_matern(law, cosines->length_scale, *cosines->smoothness, d);
     } else {
       add_scale(law, 1, cosines->length_scale);
     }
-  } else if (const auto* additive = std::get_if<AdditiveRegression>(&condition.regression)) {
+  } else if (const auto* additive = std::get_if<AdditiveRegression>(&*condition.regression)) {
     for (std::size_t j = 0; j < additive->amplitude.size(); ++j) {
       const Correlation wave = {Kind::wave, std::abs(additive->frequency[j])};
       law.coordinates.push_back(
           {additive->amplitude[j] * additive->amplitude[j] / 2, index_of(law.correlations, wave)});
     }
-  } else if (!std::holds_alternative<ZeroRegression>(condition.regression)) {
+  } else if (!std::holds_alternative<ZeroRegression>(*condition.regression)) {
     const std::string name =
-        std::visit([](const auto& m) { return std::string(m.name); }, condition.regression);
+        std::visit([](const auto& m) { return std::string(m.name); }, *condition.regression);
     reject(condition, "data.regression",
            "the theory of the mean over truths is for the laws zero, random_cosines and "
            "additive, this one is \"" +

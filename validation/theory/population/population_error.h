@@ -15,10 +15,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/scenario/scenario.h"
 #include "validation/theory/population/population_head.h"
 
 namespace headlab {
+
+struct Condition;
 
 /// The second moments of a random regression function.
 struct TruthLaw {

@@ -12,7 +12,10 @@
 
 #include "engine/files/error.h"
 #include "engine/run/run.h"
+#include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 #include "engine/testing/refusal.h"
+#include "kernels/laws.h"
 #include "validation/theory/exact/scalar_finite_n.h"
 #include "validation/theory/model/panels.h"
 
@@ -53,22 +56,22 @@ Scenario scenario(const Case& c, int seed, int queries = 16, int replicates = 24
 }
 
 PopulationDomain domain_of(const Condition& condition, const TruthLaw& truth) {
-  return {.softmax = std::holds_alternative<SoftmaxKernel>(condition.kernel),
+  return {.softmax = std::holds_alternative<SoftmaxKernel>(*condition.kernel),
           .k = condition.k,
           .correlations = truth.correlations};
 }
 
 double width_of(const Condition& condition) {
-  if (const auto* softmax = std::get_if<SoftmaxKernel>(&condition.kernel))
+  if (const auto* softmax = std::get_if<SoftmaxKernel>(&*condition.kernel))
     return softmax->temperature;
-  return std::get<GaussianKernel>(condition.kernel).bandwidth;
+  return std::get<GaussianKernel>(*condition.kernel).bandwidth;
 }
 
 PopulationError theory(const Condition& condition) {
   const TruthLaw truth = truth_law(condition);
   const PopulationSetting setting = {width_of(condition), condition.n};
   const PopulationHead head = population_heads(domain_of(condition, truth), {&setting, 1}).at(0);
-  const int d = std::get<NormalDesign>(condition.design).dim;
+  const int d = std::get<NormalDesign>(*condition.design).dim;
   return population_error(
       head, {static_cast<double>(condition.heads), condition.k, d, condition.n, 0.7}, truth);
 }

@@ -6,7 +6,6 @@
 
 #include "engine/scenario/law/queries/queries.h"
 #include "kernels/design_point.h"
-#include "kernels/laws.h"
 #include "kernels/parameter.h"
 #include "kernels/philox.h"
 #include "kernels/table.h"

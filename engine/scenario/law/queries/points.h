@@ -5,10 +5,12 @@
 #include <vector>
 
 #include "engine/scenario/law/queries/queries.h"
-#include "kernels/laws.h"
 #include "kernels/parameter.h"
 
 namespace headlab {
+
+class Table;
+struct DesignSampler;
 
 /// The query points as given.
 struct PointQueries {

@@ -3,14 +3,13 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <variant>
 
-#include "kernels/laws.h"
 #include "kernels/parameter.h"
-#include "kernels/plan.h"
 
 namespace headlab {
+
+struct DesignLaw;
+struct Plan;
 
 /// What a sequence may need to know to check itself, and what it changes in a plan.
 struct SequenceSetting {
@@ -44,14 +43,8 @@ struct Ar1Sequence {
   void parameters(Visitor& visit) {
     visit.required("correlation", correlation, within(-0.9999, 0.9999), "of successive points");
   }
-  void check(const SequenceSetting& setting) const {
-    if (!std::holds_alternative<NormalDesign>(setting.design)) {
-      throw ParameterError("law", "is \"ar1\", which needs a design of law \"normal\"");
-    }
-  }
-  void apply(Plan& plan) const {
-    if (!off()) plan.ar1 = Ar1(correlation);
-  }
+  void check(const SequenceSetting& setting) const;
+  void apply(Plan& plan) const;
 };
 
 /// Successive rows of the design's data file. Every replicate has its own first row, each of the
@@ -61,20 +54,8 @@ struct RowsSequence : NoParameters {
   static constexpr const char* summary = "successive rows of the design's data file";
 
   bool off() const { return false; }
-  void check(const SequenceSetting& setting) const {
-    const auto* design = std::get_if<FileDesign>(&setting.design);
-    if (design == nullptr) {
-      throw ParameterError("law", "is \"rows\", which needs a design of law \"file\"");
-    }
-    if (setting.n > design->rows.size()) {
-      throw ParameterError("law", "is \"rows\", and data.n is " + std::to_string(setting.n) +
-                                      ", more than the " + std::to_string(design->rows.size()) +
-                                      " rows of the file");
-    }
-  }
-  void apply(Plan& plan) const {
-    std::get<FileDesign::Sampler>(plan.design).successive = static_cast<std::uint32_t>(plan.n);
-  }
+  void check(const SequenceSetting& setting) const;
+  void apply(Plan& plan) const;
 };
 
 }  // namespace headlab
