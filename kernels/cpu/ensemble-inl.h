@@ -28,6 +28,7 @@
 
 #include <hwy/highway.h>
 
+#include "kernels/backend.h"
 #include "kernels/cpu/aligned.h"
 #include "kernels/cpu/ensemble_constants-inl.h"
 #include "kernels/cpu/head-inl.h"

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/files/document.h"
 #include "validation/claims/claim.h"
 
 namespace headlab {

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "kernels/moments.h"
 #include "kernels/reference/training_set.h"
 #include "validation/theory/model/model.h"
 
