@@ -11,6 +11,7 @@
 
 #include "engine/moments/jackknife.h"
 #include "engine/run/session.h"
+#include "engine/scenario/sweep.h"
 #include "kernels/kernel_laws.h"
 #include "validation/allocation/allocations.h"
 #include "validation/allocation/tuning.h"

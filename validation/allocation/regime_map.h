@@ -10,6 +10,7 @@
 
 #include "engine/files/netcdf_file.h"
 #include "engine/files/provenance.h"
+#include "engine/scenario/sweep.h"
 #include "validation/allocation/growth_study.h"
 
 namespace headlab {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/scenario/sweep.h"
 #include "validation/allocation/allocations.h"
 #include "validation/allocation/growth.h"
 #include "validation/theory/population/population_error.h"

@@ -13,6 +13,7 @@
 #include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
 #include "kernels/cpu/worker.h"
+#include "kernels/kernel_laws.h"
 #include "kernels/parallel_for.h"
 #include "tools/python/src/studies.h"
 
