@@ -61,7 +61,8 @@ void LongRunNote::say(ProgressDisplay& display, const Progress& progress, double
     const auto now = std::chrono::steady_clock::now();
     allowed = std::chrono::duration<double>(deadline_of(*arguments_.max_time) - now).count();
   }
-  if (left <= hour && left <= allowed) return;
+  // A second before the end it is no news.
+  if ((left <= hour && left <= allowed) || allowed < 1) return;
   std::string line = "takes about " + duration_text(left) + " more, by its speed so far";
   if (left > allowed) {
     line += "; --max-time " + one_line(arguments_.max_time->text) + " ends it in " +
