@@ -7,7 +7,7 @@ if(NOT HEADLAB_TESTS)
 endif()
 set(check_dir ${PROJECT_BINARY_DIR}/checks)
 set(HEADLAB_TESTED_PAGES  # of docs/: all of their commands
-  real-heads.md hdi.md heads-on-text.md allocation.md claims.md checkpoint.md table-to-verdict.md tables.md along.md)
+  real-heads.md hdi.md heads-on-text.md allocation.md claims.md checkpoint.md table-to-verdict.md tables.md)
 
 # Each header compiles alone: for each there is a file that includes it twice and nothing else. No other
 # file shows that, because files of a folder are compiled as one. A *-inl.h file is included once per
@@ -119,6 +119,22 @@ file(CONFIGURE OUTPUT ${check_dir}/retired_names/engine/old.h CONTENT "struct St
 add_test(NAME retired_names_negative_control COMMAND ${HEADLAB_PYTHON3} ${names_script} ${check_dir}/retired_names)
 set_tests_properties(retired_names_negative_control PROPERTIES PASS_REGULAR_EXPRESSION "old.h:1: Study is Scenario now")
 set_tests_properties(layers retired_names retired_names_negative_control PROPERTIES LABELS tree)
+
+# Links of pages lead to pages and sections that are there, and sources name pages that are there.
+set(links_script ${CMAKE_CURRENT_SOURCE_DIR}/check/links.py)
+add_test(NAME links COMMAND ${HEADLAB_PYTHON3} ${links_script} ${PROJECT_SOURCE_DIR})
+set_tests_properties(links PROPERTIES LABELS tree)
+set(gone gone)
+file(CONFIGURE OUTPUT ${check_dir}/links/pages/page.md CONTENT
+     "# A page\n[right](page.md#a-page) [page](gone.md) [section](page.md#no-section) `[code](gone.md)`\n" @ONLY)
+file(CONFIGURE OUTPUT ${check_dir}/links/kernels/a.h CONTENT "// docs/@gone@.md\n" @ONLY)
+foreach(fault IN ITEMS "page|pages/page.md:2: gone.md: is not there" "section|page.md#no-section: has no such section"
+    "source|kernels/a.h:1: docs/@gone@.md: is not there" "no_more|1 pages, 3 finds")
+  string(REGEX MATCH "^([^|]+)\\|(.*)$" parts "${fault}")
+  string(CONFIGURE "${CMAKE_MATCH_2}" wanted @ONLY)
+  add_test(NAME links_finds_${CMAKE_MATCH_1} COMMAND ${HEADLAB_PYTHON3} ${links_script} ${check_dir}/links)
+  set_tests_properties(links_finds_${CMAKE_MATCH_1} PROPERTIES PASS_REGULAR_EXPRESSION "${wanted}" LABELS tree)
+endforeach()
 
 # Braces that GCC 12 destroys twice: tools/test has braces.py read the product. Here its control, of which
 # what it leaves has to be right by this compiler.
