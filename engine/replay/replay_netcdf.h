@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file A replayed replicate as a NetCDF-4 file (docs/replay.md).
+/// \file A replayed replicate as a NetCDF-4 file (docs/datasets.md).
 #pragma once
 
 #include <cstddef>

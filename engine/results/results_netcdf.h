@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file The results of a run as a NetCDF-4 file that opens in xarray (docs/results-nc.md).
+/// \file The results of a run as a NetCDF-4 file that opens in xarray (docs/results.md).
 #pragma once
 
 #include <cstddef>

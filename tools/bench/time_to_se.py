@@ -89,7 +89,7 @@ class Headlab:
 
 
 def sums_of_nodes(path, condition):
-    """The moments of a condition in results.nc (docs/results-nc.md) as Sums, one for each jackknife group."""
+    """The moments of a condition in results.nc (docs/results.md) as Sums, one for each jackknife group."""
     import netCDF4
     import numpy as np
     from numpy_monte_carlo import Sums

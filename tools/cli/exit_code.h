@@ -29,7 +29,7 @@ struct ExitCodeMeaning {
   std::string meaning;
 };
 
-/// The table of exit codes, for help and for docs/results.md.
+/// The table of exit codes, for help and for docs/resuming.md.
 const std::vector<ExitCodeMeaning>& exit_code_meanings();
 
 /// done, or unfinished where a time limit or a signal ended the computation.

@@ -95,9 +95,9 @@ TEST(ReportException, IsOneLineWithItsCode) {
 
 class ExitCodes : public ProgramTest {};
 
-TEST_F(ExitCodes, HelpAndThePageOfResultsHaveOneTable) {
+TEST_F(ExitCodes, HelpAndThePageHaveOneTable) {
   const std::string help = headlab({"help"}).out;
-  const std::string page = contents(test::source_dir() + "/docs/results.md");
+  const std::string page = contents(test::source_dir() + "/docs/resuming.md");
   for (const auto& [code, meaning] : exit_code_meanings()) {
     EXPECT_NE(help.find("  " + code + std::string(9 - code.size(), ' ') + meaning + "\n"),
               std::string::npos)

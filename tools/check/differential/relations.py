@@ -65,7 +65,7 @@ def sum_of_terms(tree: Tree, examples: int) -> None:
 
 @of_regression
 def nodes(tree: Tree, examples: int) -> None:
-    """Figures follow from the nodes by the formulas of docs/results-nc.md."""
+    """Figures follow from the nodes by the formulas of docs/results.md."""
     tree = changed(tree, {"run.controls": None})
     f = simulate(tree)
     table = f.nodes

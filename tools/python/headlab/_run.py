@@ -178,7 +178,7 @@ class Result(Tabular, Labelled):
 
     @property
     def nodes(self) -> xarray.Dataset:
-        """The moments that figures and standard errors come from (docs/results-nc.md).
+        """The moments that figures and standard errors come from (docs/results.md).
 
         Where conditions differ in their numbers of heads or queries, statistics, pairs and queries
         that a node lacks are NaN. Needs xarray.

@@ -195,7 +195,7 @@ def hdi(
     """Head diversity indices of an array [H, d, k], a file of heads or ``hl.heads`` of a model.
 
     Each index stands beside its mean over random heads of that shape and z, the distance in their
-    standard deviations (docs/diversity.md). The `top` most alike pairs are listed. Weights are
+    standard deviations (docs/hdi.md). The `top` most alike pairs are listed. Weights are
     compared, and not what heads do on text.
     """
     from . import heads as _heads
@@ -211,7 +211,7 @@ def hdi(
 
 
 class Replay(Labelled):
-    """One replicate: training set X, Y, kernel weights, estimates (docs/replay.md)."""
+    """One replicate: training set X, Y, kernel weights, estimates (docs/datasets.md)."""
 
     def __init__(self, group: Mapping[str, Any], table: str) -> None:
         super().__init__(group)

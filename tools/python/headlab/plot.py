@@ -461,7 +461,7 @@ def _colours(count: int) -> list[Any]:
 
 
 def _running_mse(r: _Figures, nodes: Any, condition: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """MSE of the first replicates, by the formulas of docs/results-nc.md."""
+    """MSE of the first replicates, by the formulas of docs/results.md."""
     import numpy as np
 
     mine = nodes.isel(node=nodes.condition.values == condition)
