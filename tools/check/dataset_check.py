@@ -133,7 +133,7 @@ def check_npy(netcdf, npy):
 
 
 def check_torch(folder, manifest):
-    # As in docs/datasets.md.
+    # The files as docs/datasets.md says.
     class TrainingSets(torch.utils.data.Dataset):
         def __init__(self, folder, condition=0):
             folder = pathlib.Path(folder)
