@@ -88,7 +88,7 @@ TEST(CpuBits, ManyHeadsHaveTheBitsTogetherThatTheyHaveAlone) {
                 law.temperature *= 1.5;
               }
             },
-            *all[2].kernel);
+            all[2].kernel.own());
         test::expect_same_bits_together(*backend, all, nineteen);
       }
     }

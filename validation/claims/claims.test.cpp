@@ -50,11 +50,11 @@ struct Fault {
 };
 
 void scale_bandwidth(Plan& plan, double factor) {
-  if (auto* gaussian = std::get_if<GaussianKernel>(&*plan.kernel)) gaussian->bandwidth *= factor;
+  if (auto* gaussian = std::get_if<GaussianKernel>(&plan.kernel.own())) gaussian->bandwidth *= factor;
 }
 
 void scale_temperature(Plan& plan, double factor) {
-  if (auto* softmax = std::get_if<SoftmaxKernel>(&*plan.kernel)) softmax->temperature *= factor;
+  if (auto* softmax = std::get_if<SoftmaxKernel>(&plan.kernel.own())) softmax->temperature *= factor;
 }
 
 /// Where the first two heads are at right angles to one another.
@@ -82,7 +82,7 @@ void set_noise(Plan& plan, double sd) {
       [&](auto& law) {
         if constexpr (requires { law.sd; }) law.sd = sd;
       },
-      *plan.noise);
+      plan.noise.own());
 }
 
 /// The plain head in place of one that keeps some weights.
