@@ -9,7 +9,6 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/sizes.h"
 #include "kernels/design_point.h"
-#include "kernels/plan.h"
 #include "kernels/safe_sums.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {

@@ -10,6 +10,7 @@
 #include "kernels/cuda/constants.h"
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/cuda/runtime.h"
+#include "kernels/plan.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
