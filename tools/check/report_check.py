@@ -5,7 +5,7 @@
 report_check.py HEADLAB [--browser]: runs HEADLAB in a temporary folder. Without --browser the reports
 are parsed as XML: every figure has its role, title, description and table, and nothing is asked of a
 network. With it they are opened in headless Chromium in light, dark and print: every figure is visible,
-its texts are readable and do not overlap, and no request is made. Exit code 77 where there is no
+its texts are readable and do not overlap, nothing is folded on paper, and no request is made. Exit code 77 where there is no
 Chromium. Each check is tried on a page with a planted fault, which it has to find.
 """
 import functools
@@ -290,6 +290,9 @@ function look(page, document, window, mode) {
   // What is wide scrolls in its own box.
   if (document.documentElement.scrollWidth > window.innerWidth + 1)
     say("the page is " + document.documentElement.scrollWidth + " wide in " + window.innerWidth);
+  for (const folded of document.querySelectorAll("details"))
+    if (mode === "print" && ![...folded.children].every((inside) => inside.checkVisibility()))
+      say("folded on paper: " + folded.firstElementChild.textContent);
   const figures = document.querySelectorAll("figure");
   if (figures.length === 0) say("no figure");
   for (const figure of figures) {
@@ -386,6 +389,7 @@ def check_in_browser(program, folder, pages):
     for before, after, words in (
             ("</style>", "figure{visibility:hidden}</style>", "is hidden"),
             ("</style>", "svg{display:none}</style>", "has no size"),
+            ("</style>", "details::details-content{content-visibility:hidden!important}</style>", "folded"),
             ("</style>", "text{fill:var(--bg)}</style>", "faint"),
             ("</style>", "svg{font-size:40px}</style>", "overlap"),
             ("</style>", "svg{font-size:40px}</style>", "outside"),

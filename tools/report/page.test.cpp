@@ -420,6 +420,22 @@ TEST(ReportPage, HasTheMechanismsOfAnAllocation) {
   EXPECT_FALSE(contains(page, "that the command names"));
 }
 
+TEST(VerdictFigure, HasArrowsForWhatLiesFarBeyond) {
+  const auto page_with = [](const char* effect) {
+    std::string verdicts;
+    for (const char* one : {"0.01", "-0.02", effect}) {
+      verdicts += std::string(verdicts.empty() ? "" : ",") + R"({"claim": "c", "form": ")" + one +
+                  R"(", "verdict": "refuted", "margin": 0.05,
+                     "effect": {"value": )" +
+                  one + R"(, "mcse": 0.001}})";
+    }
+    return page_of_document(R"({"headlab": {}, "claims": [)" + verdicts + "]}");
+  };
+  EXPECT_TRUE(contains(page_with("50"), "An arrow stands for an effect beyond the axis."));
+  EXPECT_TRUE(contains(page_with("50"), ">1000.000 ± 0.020</text>"));
+  EXPECT_FALSE(contains(page_with("0.1"), "An arrow stands"));  // the control
+}
+
 TEST(PrecisionFigure, HasNoPointOfFewGroups) {
   const auto pictures = [](std::size_t fewest) {
     Source source = source_of_document(R"({"headlab": {}, "results_id": "x", "conditions": [

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/report/sweep.h"
 
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "engine/scenario/condition.h"
+#include "tools/report/figure.h"
 
 namespace headlab::tools {
 namespace {
@@ -84,6 +87,61 @@ TEST(Sweep, LaysManyConditionsOutInFewPanels) {
   EXPECT_EQ(layout.panels[5].title, "b 19");
   EXPECT_EQ(layout.left_out, "Shows 180 of 2000 conditions, evenly spaced.");
   EXPECT_EQ(layout_of(sweep, 100, 1000).left_out, "");
+}
+
+TEST(Sweep, ThinsEveryKeySoThatGroupsCompare) {
+  std::vector<std::string> parameters;
+  for (int a = 0; a < 20; ++a) {
+    for (int b = 0; b < 5; ++b) {
+      parameters.push_back("{\"a\": " + std::to_string(a) + ", \"b\": " + std::to_string(b) + "}");
+    }
+  }
+  const Sweep sweep = sweep_of(conditions_of(parameters));
+  const auto is_crossed = [&](const std::vector<std::size_t>& some) {
+    std::set<std::size_t> a, b;
+    for (const std::size_t c : some) a.insert(sweep.places[c][0]), b.insert(sweep.places[c][1]);
+    return a.size() * b.size() == some.size() && a.contains(0) && a.contains(19) && b.contains(0) &&
+           b.contains(4);
+  };
+  const std::vector<std::size_t> some = sweep.thinned(32);
+  EXPECT_LE(some.size(), 32u);
+  EXPECT_GT(some.size(), 20u);
+  EXPECT_TRUE(is_crossed(some));
+  EXPECT_FALSE(is_crossed(spread(100, 32)));  // the control
+  EXPECT_EQ(sweep.thinned(1000).size(), 100u);
+  EXPECT_EQ(sweep.thinned(3).size(), 3u);
+}
+
+TEST(Sweep, LeavesOutWhatAllShare) {
+  const Sweep sweep = sweep_of(
+      conditions_of({R"({"a": 1, "b": 1})", R"({"a": 1, "b": 2})", R"({"a": 2, "b": 3})"}));
+  EXPECT_EQ(sweep.condition_texts({0, 1}), (std::vector<std::string>{"b 1", "b 2"}));
+  EXPECT_EQ(sweep.condition_texts({0, 2}), (std::vector<std::string>{"a 1, b 1", "a 2, b 3"}));
+  EXPECT_EQ(sweep.condition_texts({1}), (std::vector<std::string>{"a 1, b 2"}));
+}
+
+TEST(Sweep, NamesAxesInWordsWithUnits) {
+  EXPECT_EQ(axis_title("data.n"), "training points n");
+  EXPECT_EQ(axis_title("heads.subspaces.angle"), "angle (rad)");
+  EXPECT_EQ(axis_title("data.noise.sd"), "standard deviation");
+  EXPECT_EQ(axis_title("data.regression.frequency"), "frequency");  // radians a unit of x
+  EXPECT_EQ(axis_title("heads.kernel.bandwidth"), "bandwidth");
+}
+
+TEST(Sweep, HasRoundNumbersAlongAnAxis) {
+  const auto labels = [](ScaleKind kind, double low, double high, const std::vector<double>& of) {
+    std::vector<std::string> all;
+    for (const Tick& tick : ticks_for(Scale(kind, low, high, 0, 300), of))
+      all.push_back(tick.label);
+    return all;
+  };
+  EXPECT_EQ(labels(ScaleKind::logarithmic, 18, 440, {20, 40, 110, 400}),
+            (std::vector<std::string>{"20", "50", "100", "200"}));
+  EXPECT_EQ(labels(ScaleKind::linear, 0.9, 3.1, {1, 2, 3}),
+            (std::vector<std::string>{"1", "2", "3"}));
+  // The control: of numbers that are not whole there are ticks between.
+  EXPECT_EQ(labels(ScaleKind::linear, 0.9, 3.1, {1, 2.5, 3}),
+            (std::vector<std::string>{"1", "1.5", "2", "2.5", "3"}));
 }
 
 TEST(Sweep, SpreadsFromTheFirstToTheLast) {

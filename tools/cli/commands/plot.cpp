@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/commands/plot.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -20,58 +22,25 @@ namespace {
 constexpr std::size_t max_panels = 12;
 constexpr double text_points = 8;  ///< of the text on paper
 
-struct PlotArguments {
-  std::string result;
-  std::string figure;
-  std::optional<std::string> x, y, group, min_over, log;
-  double width = 170;  ///< mm
-  std::string out = "-";
-
-  void list(Options& options) {
-    options.text("RESULT", "",
-                 "A folder of --out, or a file of --json: of run, theory, validate, allocate, hdi",
-                 result);
-    options.text(
-        "--figure", "NAME",
-        "A picture of the report, as components or precision, or a figure of the table, as "
-        "mse, over --x; the default is the report's first picture",
-        figure);
-    options.text("--x", "KEY", "The swept key along the axis; the default has the most numbers", x);
-    options.text("--y", "KEY", "A second one: cells in shades in place of curves", y);
-    options.text("--group", "KEY", "The swept key that tells curves apart; others make panels",
-                 group);
-    options.text("--min-over", "KEY",
-                 "At each x the least over this key, with the slope of the logarithms; needs "
-                 "results.nc",
-                 min_over);
-    options.word("--log", "AXES", "x, y, xy or none: the logarithmic axes", log,
-                 {"x", "y", "xy", "none"});
-    options.value("--width", "LENGTH",
-                  "Width on paper, as 84mm, 8.4cm or 3.3in; the default is 170mm",
-                  [this](const std::string& text) { width = millimetres(text); });
-    options.text("--out", "FILE|-", "The SVG file; the default is standard output", out);
+/// The length of "84mm", "8.4cm" or "3.3in".
+double millimetres(const std::string& text) {
+  std::size_t end = 0;
+  double length = 0;
+  try {
+    length = std::stod(text, &end);
+  } catch (const std::exception&) {
+    end = 0;
   }
-
- private:
-  static double millimetres(const std::string& text) {
-    std::size_t end = 0;
-    double length = 0;
-    try {
-      length = std::stod(text, &end);
-    } catch (const std::exception&) {
-      end = 0;
-    }
-    const std::string unit = text.substr(end);
-    const double factor = unit == "mm" ? 1 : unit == "cm" ? 10 : unit == "in" ? 25.4 : 0;
-    const double all = length * factor;
-    constexpr double least = 60, most = 1000;
-    if (end == 0 || !(all >= least && all <= most)) {
-      throw InvalidInput("--width: is \"" + one_line(text) +
-                         "\", needs a length from 60mm to 1000mm, as 84mm, 8.4cm or 3.3in");
-    }
-    return all;
+  const std::string unit = text.substr(end);
+  const double factor = unit == "mm" ? 1 : unit == "cm" ? 10 : unit == "in" ? 25.4 : 0;
+  const double all = length * factor;
+  constexpr double least = 60, most = 1000;
+  if (end == 0 || !(all >= least && all <= most)) {
+    throw InvalidInput("--width: is \"" + one_line(text) +
+                       "\", needs a length from 60mm to 1000mm, as 84mm, 8.4cm or 3.3in");
   }
-};
+  return all;
+}
 
 /// "mean squared error"
 std::string figure_words(const std::string& figure) {
@@ -315,54 +284,81 @@ class FigurePlot {
   std::string x_title_;
 };
 
-void write_svg(const PlotArguments& arguments, const Picture& picture) {
+std::string svg_of(const PlotArguments& arguments, const Picture& picture) {
   const double unit = 25.4 / 72 * text_points / text_size;  // mm
-  const std::string svg =
-      picture.draw(arguments.width / unit).svg_file(picture.title, picture.finding, text_points);
-  if (arguments.out == "-") {
-    print(svg);
-    return;
-  }
-  write_atomically(arguments.out, svg);
-  std::cerr << "headlab: wrote " << arguments.out << "\n";
+  return picture.draw(arguments.width / unit).svg_file(picture.title, picture.finding, text_points);
 }
 
 ExitCode plot(const PlotArguments& arguments) {
   if (arguments.result.empty()) {
     throw InvalidInput("plot: no results given - write headlab plot DIR --out FILE.svg");
   }
-  if (arguments.out != "-") {
+  const bool to_file = arguments.out != "-";
+  if (to_file) {
     if (!arguments.out.ends_with(".svg")) {
-      throw InvalidInput(
-          "--out: " + one_line(arguments.out) +
-          " ends in another way than .svg - write that, or take headlab.plot.convert "
-          "of Python for PDF and PNG");
+      throw InvalidInput("--out: " + one_line(arguments.out) +
+                         ": needs the ending .svg - for PDF and PNG take headlab.plot.draw of "
+                         "Python");
     }
     require_no_input("--out", arguments.out, {arguments.result});
     require_writable("--out", arguments.out);
   }
+  Texts notes;
+  const std::string svg = plot_svg(arguments, notes);
+  for (const std::string& note : notes) std::cerr << "headlab: " << note << "\n";
+  if (!to_file) {
+    print(svg);
+    return ExitCode::done;
+  }
+  write_atomically(arguments.out, svg);
+  std::cerr << "headlab: wrote " << arguments.out << "\n";
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void PlotArguments::list(Options& options) {
+  options.text("RESULT", "",
+               "A folder of --out, or a file of --json: of run, theory, validate, allocate, hdi",
+               result);
+  options.text("--figure", "NAME",
+               "A picture of the report, as components or precision, or a figure of the table, as "
+               "mse, over --x; the default is the report's first picture",
+               figure);
+  options.text("--x", "KEY", "The swept key along the axis; the default has the most numbers", x);
+  options.text("--y", "KEY", "A second one: cells in shades in place of curves", y);
+  options.text("--group", "KEY", "The swept key that tells curves apart; others make panels",
+               group);
+  options.text("--min-over", "KEY",
+               "At each x the least over this key, with the slope of the logarithms; needs "
+               "results.nc",
+               min_over);
+  options.word("--log", "AXES", "x, y, xy or none: the logarithmic axes", log,
+               {"x", "y", "xy", "none"});
+  options.value("--width", "LENGTH",
+                "Width on paper, as 84mm, 8.4cm or 3.3in; the default is 170mm",
+                [this](const std::string& text) { width = millimetres(text); });
+  options.text("--out", "FILE|-", "The SVG file; the default is standard output", out);
+}
+
+std::string plot_svg(const PlotArguments& arguments, std::vector<std::string>& notes) {
   Texts known;  // pictures of the report
   const bool of_keys =
       arguments.x || arguments.y || arguments.group || arguments.min_over || arguments.log;
   if (!of_keys) {
     SourceReader reader;
     const std::vector<Source> sources = reader.read(arguments.result);
-    if (arguments.figure == "precision") {  // which alone needs more than the document
-      for (const std::string& note : reader.notes()) std::cerr << "headlab: " << note << "\n";
-    }
-    Texts names;
+    // The picture of precision alone needs more than the document.
+    if (arguments.figure == "precision") notes = reader.notes();
     for (const Picture& picture : figures_of(sources.front())) {
-      if (!arguments.figure.empty() && picture.name != arguments.figure) {
-        names.push_back(picture.name);
-        continue;
+      if (arguments.figure.empty() || picture.name == arguments.figure) {
+        return svg_of(arguments, picture);
       }
-      write_svg(arguments, picture);
-      return ExitCode::done;
+      known.push_back(picture.name);
     }
     if (arguments.figure.empty()) {
       throw InvalidInput(one_line(arguments.result) + ": holds nothing to draw yet");
     }
-    known = names;
   }
   if (arguments.figure.empty()) {
     throw InvalidInput("plot: needs a figure - write --figure mse");
@@ -374,26 +370,20 @@ ExitCode plot(const PlotArguments& arguments) {
                        suggestion(arguments.figure, known));
   }
   const FigurePlot figure(arguments, *table);
-  if (!arguments.min_over) {
-    write_svg(arguments, figure.picture());
-    return ExitCode::done;
-  }
+  if (!arguments.min_over) return svg_of(arguments, figure.picture());
   if (arguments.y || arguments.group) {
     throw InvalidInput("--min-over: goes with --x alone - leave out --y and --group");
   }
   if (!arguments.x) throw InvalidInput("--min-over: needs the key of the axis - write --x data.n");
   const StoredResults results(arguments.result);
   require_nodes(results);
-  write_svg(arguments, figure.picture_of(Curves({.command = "plot",
-                                                 .option = "--x",
-                                                 .over = *arguments.x,
-                                                 .min_over = arguments.min_over,
-                                                 .figure = arguments.figure},
-                                                results, *table)));
-  return ExitCode::done;
+  return svg_of(arguments, figure.picture_of(Curves({.command = "plot",
+                                                     .option = "--x",
+                                                     .over = *arguments.x,
+                                                     .min_over = arguments.min_over,
+                                                     .figure = arguments.figure},
+                                                    results, *table)));
 }
-
-}  // namespace
 
 Command plot_command() {
   return make_command("plot", "Draw a picture of the report, or a figure over swept keys, as SVG",

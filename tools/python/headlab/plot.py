@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures of results with their error bars, by matplotlib, which is imported on use.
 
-Every function but ``convert`` returns the Axes and takes one as ``ax``. Names, colours, error bars
+Every function but ``draw`` returns the Axes and takes one as ``ax``. Names, colours, error bars
 of 2 Monte Carlo standard errors and the rule for logarithmic axes are those of reports; figures
 without a standard error have no bars.
 """
@@ -11,13 +11,16 @@ from __future__ import annotations
 import math
 import os
 import re
+import tempfile
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _engine
-from ._errors import ScenarioError
+from ._arguments import assign
+from ._arguments import path as path_text
+from ._errors import ScenarioError, translated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -554,19 +557,47 @@ def verdicts(v: Iterable[Any], ax: Axes | None = None) -> Axes:
     return ax
 
 
-def convert(svg: str | os.PathLike[str], to: str | os.PathLike[str], dpi: int = 300) -> None:
-    """Write a picture of ``headlab plot`` as PDF or PNG, of the size that it has on paper."""
-    source, target = os.fspath(svg), os.fspath(to)
+def draw(
+    result: Any, path: str | os.PathLike[str], figure: str = "", *, x: str | None = None,
+    y: str | None = None, group: str | None = None, min_over: str | None = None,
+    log: str | None = None, width: str = "170mm", dpi: int = 300,
+) -> list[str]:  # fmt: skip
+    """Write a picture of ``headlab plot`` as SVG, PDF or PNG, by the ending of ``path``.
+
+    ``result`` is what headlab gave, a folder of ``out`` or a file of JSON; the others are the
+    options of the command. Returns a line for everything that could not be used.
+    """
+    target = path_text("path", path)
     kind = os.path.splitext(target)[1].lower()
-    if kind not in (".pdf", ".png"):
-        raise ScenarioError(f"convert: {target} needs an ending of .pdf or .png")
-    try:
-        import cairosvg
-    except ImportError:
-        raise ImportError("needs CairoSVG - pip install cairosvg") from None
-    if not os.path.isfile(source):
-        raise ScenarioError(f"convert: {source} is not there - write it with headlab plot --out")
-    if kind == ".pdf":
-        cairosvg.svg2pdf(url=source, write_to=target)
+    if kind not in (".svg", ".pdf", ".png"):
+        raise ScenarioError(f"draw: {target} needs an ending of .svg, .pdf or .png")
+    if kind != ".svg":
+        try:
+            import cairosvg
+        except ImportError:
+            raise ImportError("needs CairoSVG - pip install cairosvg") from None
+    arguments = _engine.PlotArguments()
+    with tempfile.TemporaryDirectory(prefix="headlab-") as folder:
+        place = os.path.join(folder, "result.json")
+        if hasattr(result, "save"):
+            place = os.path.join(folder, "result")
+            result.save(place)
+        elif hasattr(result, "_text"):
+            with open(place, "w", encoding="utf-8") as file:
+                file.write(result._text)
+        else:
+            place = path_text("result", result)
+        assign(
+            arguments, result=place, figure=figure, x=x, y=y, group=group, min_over=min_over, log=log,
+            width=width,
+        )  # fmt: skip
+        with translated():
+            svg, notes = _engine.plot(arguments)
+    if kind == ".svg":
+        with open(target, "w", encoding="utf-8") as file:
+            file.write(svg)
+    elif kind == ".pdf":
+        cairosvg.svg2pdf(bytestring=svg.encode(), write_to=target)
     else:
-        cairosvg.svg2png(url=source, write_to=target, dpi=dpi)
+        cairosvg.svg2png(bytestring=svg.encode(), write_to=target, dpi=dpi)
+    return list(notes)

@@ -24,6 +24,7 @@
 #include "engine/scenario/scenario.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
+#include "tools/cli/commands/plot.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/table.h"
@@ -269,6 +270,17 @@ std::vector<std::string> report(const std::string& path, const std::vector<std::
   return reader.notes();
 }
 
+/// A picture as SVG, and a line for everything that could not be used.
+nb::typed<nb::tuple, nb::str, nb::list> plot(const tools::PlotArguments& arguments) {
+  std::vector<std::string> notes;
+  const std::string svg = [&] {
+    const nb::gil_scoped_release released;
+    const auto lock = use_netcdf();
+    return tools::plot_svg(arguments, notes);
+  }();
+  return nb::make_tuple(svg, notes);
+}
+
 }  // namespace
 
 void bind_studies(nb::module_& module) {
@@ -314,6 +326,8 @@ void bind_studies(nb::module_& module) {
              nb::arg("top"), nb::arg("threads").none());
 
   module.def("diff", &difference, nb::arg("a"), nb::arg("b"));
+  bind_arguments<tools::PlotArguments>(module, "PlotArguments");
+  module.def("plot", &plot, nb::arg("arguments"));
   module.def("report", &report, nb::arg("path"), nb::arg("folders"), nb::arg("documents"));
 }
 

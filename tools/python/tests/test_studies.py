@@ -354,22 +354,27 @@ def test_pictures_are_those_of_a_report(small: dict[str, Any]) -> None:
     matplotlib.pyplot.close("all")
 
 
-def test_pictures_of_the_program_become_pdf_and_png(tmp_path: Path) -> None:
+def test_pictures_of_reports_become_files(small: dict[str, Any], tmp_path: Path) -> None:
     pytest.importorskip("cairosvg")
-    svg = tmp_path / "a.svg"
-    svg.write_text(
-        '<svg xmlns="http://www.w3.org/2000/svg" width="84mm" height="42mm" viewBox="0 0 2 1">'
-        '<rect width="1" height="1"/></svg>'
-    )
-    plot.convert(svg, tmp_path / "a.pdf")
+    r = hl.run(hl.sweep(small, {"data.n": [10, 40, 160], "heads.count": [1, 2]}), replicates=64)
+    assert plot.draw(r, tmp_path / "a.svg", "mse", x="n", group="count", width="84mm") == []
+    svg = (tmp_path / "a.svg").read_text()
+    assert 'width="84.00mm"' in svg and ">count 2<" in svg
+    # A folder gives the bytes of the result.
+    r.save(tmp_path / "o")
+    plot.draw(tmp_path / "o", tmp_path / "b.svg", "mse", x="n", group="count", width="84mm")
+    assert (tmp_path / "b.svg").read_text() == svg
+    plot.draw(r, tmp_path / "a.pdf")
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
-    plot.convert(svg, tmp_path / "a.png", dpi=254)
+    plot.draw(r, tmp_path / "a.png", "decomposition", width="84mm", dpi=254)
     png = (tmp_path / "a.png").read_bytes()
     assert png.startswith(b"\x89PNG") and abs(int.from_bytes(png[16:20]) - 840) <= 1
-    with pytest.raises(hl.ScenarioError, match="needs an ending of .pdf or .png"):
-        plot.convert(svg, tmp_path / "a.gif")
-    with pytest.raises(hl.ScenarioError, match="b.svg is not there"):
-        plot.convert(tmp_path / "b.svg", tmp_path / "a.pdf")
+    plot.draw(hl.validate(CONJECTURE), tmp_path / "v.svg", "verdicts")
+    with pytest.raises(hl.ScenarioError, match="needs an ending of .svg, .pdf or .png"):
+        plot.draw(r, tmp_path / "a.gif")
+    with pytest.raises(hl.ScenarioError, match="mze is unknown"):
+        plot.draw(r, tmp_path / "c.svg", "mze")
+    assert not (tmp_path / "c.svg").exists()
 
 
 def words_of(ax: Any) -> list[str]:
