@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-
 #include "engine/files/table_file.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
+#include "tools/cli/compression_table.h"
 #include "validation/compression/compression.h"
 
 namespace headlab::tools {
@@ -54,83 +53,6 @@ Eigen::MatrixXd tokens_in(const std::string& path) {
   return tokens;
 }
 
-/// A row a method, of each layer, or of each head where there is one layer.
-std::string loss_table(const Compression& compression) {
-  std::vector<std::string> keys, methods, scores;
-  std::vector<Estimate> weights, outputs, noise;
-  const auto add = [&](const std::string& key, const std::string& method,
-                       const CompressionLoss& loss) {
-    keys.push_back(key);
-    methods.push_back(method);
-    scores.push_back(short_number(loss.scores));
-    weights.push_back(loss.weights);
-    outputs.push_back(loss.outputs);
-    noise.push_back(loss.noise);
-  };
-  const bool by_head = compression.layers.size() == 1;
-  for (const LayerCompression& layer : compression.layers) {
-    if (!by_head) {
-      for (const MethodLoss& method : layer.methods) {
-        add(std::to_string(layer.number), method.name, method.mean);
-      }
-      continue;
-    }
-    for (std::size_t h = 0; h < layer.methods[0].heads.size(); ++h) {
-      const int head = layer.heads.empty() ? static_cast<int>(h) : layer.heads[h];
-      for (const MethodLoss& method : layer.methods) {
-        add(std::to_string(head), method.name, method.heads[h]);
-      }
-    }
-  }
-  Columns columns;
-  columns.add_key(by_head ? "head" : "layer", keys, true);
-  columns.add_key("method", methods);
-  columns.add("scores", scores, true);
-  columns.add_figures("weights", weights);
-  columns.add_figures("outputs", outputs);
-  columns.add_figures("noise", noise);
-  return columns.text("  ");
-}
-
-bool any_undefined(const Compression& compression) {
-  for (const LayerCompression& layer : compression.layers) {
-    for (const MethodLoss& method : layer.methods) {
-      for (const CompressionLoss& loss : method.heads) {
-        if (std::isnan(loss.scores)) return true;
-      }
-    }
-  }
-  return false;
-}
-
-std::string compression_text(const Compression& compression, const CompressArguments& arguments) {
-  std::string text =
-      arguments.file + "\nrank " + std::to_string(compression.rank) + " of k " +
-      std::to_string(compression.k) + ", " + std::to_string(compression.layers.size()) +
-      (compression.layers.size() == 1 ? " layer" : " layers, averages over heads") + ", d " +
-      std::to_string(compression.d) + ", temperature " + short_number(compression.temperature) +
-      "\n\n" + loss_table(compression) + "\n";
-  text +=
-      "scores: squared error over their mean square; weights: total variation; outputs: "
-      "squared error of outputs linear in the keys, over their mean square; noise: noise "
-      "variance over that of the full head\n";
-  text += (arguments.data ? "keys and queries are rows of " + *arguments.data + ", " +
-                                std::to_string(compression.rows) + " of them"
-                          : std::string("keys and queries are N(0, I), without --data")) +
-          (compression.centre ? ", centred to be fitted to" : "") + "; " +
-          std::to_string(compression.keys) + " keys a query, " +
-          std::to_string(compression.replicates) + " x " + std::to_string(compression.queries) +
-          " queries, seed " + std::to_string(compression.seed) +
-          ", ± is one Monte Carlo standard error\n";
-  if (compression.rotary) {
-    text += "positions are rotary: scores are those of keys at the position of the query\n";
-  }
-  if (any_undefined(compression)) {
-    text += "no figures: singular values agree, so that no subspace of the rank is the best\n";
-  }
-  return text;
-}
-
 ExitCode compress(const CompressArguments& arguments) {
   const int threads = thread_count(threads_of(arguments));
   if (arguments.file.empty()) {
@@ -171,8 +93,10 @@ ExitCode compress(const CompressArguments& arguments) {
     std::cerr << "headlab: wrote " << *arguments.out << "\n";
   }
   write_documents(arguments, json);
-  print_document(arguments, json,
-                 [&] { return sentences(compression_text(compression, arguments)); });
+  print_document(arguments, json, [&] {
+    return sentences(
+        compression_text(compression, arguments.file, arguments.data.value_or("--data")));
+  });
   return ExitCode::done;
 }
 

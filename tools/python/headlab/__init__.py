@@ -19,17 +19,21 @@ from ._allocations import Allocation, allocate
 from ._attention import attention
 from ._dataset import TrainingSets, dataset
 from ._engine import build as _build
-from ._errors import HeadlabError, HeadlabWarning, RunError, ScenarioError, StoppedError
+from ._errors import (
+    HeadlabError, HeadlabWarning, MissingFileError, RunError, ScenarioError, StoppedError,
+)  # fmt: skip
 from ._estimates import nw
 from ._run import Difference, Result, iter_run, open, run
 from ._scenario import Scenario, scenario, sweep
 from ._studies import (
     Comparison,
+    Compression,
     Diversity,
     Replay,
     Theory,
     Verdict,
     Verdicts,
+    compress,
     diff,
     hdi,
     replay,
@@ -44,11 +48,13 @@ __version__: str = _build()["version"]
 __all__ = [
     "Allocation",
     "Comparison",
+    "Compression",
     "Difference",
     "Diversity",
     "HeadlabError",
     "HeadlabWarning",
     "Heads",
+    "MissingFileError",
     "Replay",
     "Result",
     "RunError",
@@ -61,6 +67,7 @@ __all__ = [
     "Verdicts",
     "allocate",
     "attention",
+    "compress",
     "dataset",
     "diff",
     "hdi",

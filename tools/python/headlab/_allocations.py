@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _engine
-from ._arguments import assign, duration, path, whole
+from ._arguments import Backend, assign, duration, path, whole
 from ._errors import RunError, ScenarioError, translated
 from ._jobs import Progress, finish, warn_unfinished
 from ._labelled import dataset_of_group
@@ -17,6 +17,9 @@ from ._tables import Document
 
 if TYPE_CHECKING:
     import xarray
+
+
+Rule = Literal["fixed", "sqrt_dim", "rate", "tuned"]
 
 
 class Allocation(Document):
@@ -63,8 +66,8 @@ def allocate(
     n: int | Iterable[int] | None = None,
     set: Sets = None,
     *,
-    rule: str | Iterable[str] = "fixed",
-    source: str = "simulation",
+    rule: Rule | Iterable[Rule] = "fixed",
+    source: Literal["simulation", "exact", "theory"] = "simulation",
     dims: Iterable[int] = (),
     growth: bool = False,
     map: bool = False,
@@ -72,7 +75,7 @@ def allocate(
     overwrite: bool = False,
     replicates: int | float | None = None,
     seed: int | None = None,
-    backend: str = "auto",
+    backend: Backend = "auto",
     threads: int | None = None,
     max_time: float | str | None = None,
     progress: Progress = False,
@@ -93,8 +96,54 @@ def allocate(
         hl.allocate("scenarios/scaling_law_map.toml", [6, 8, 12], [50, 150, 500, 1500, 5000],
                     rule=["fixed", "rate"], replicates=1024, map=True)
 
-    Raises ScenarioError before anything is simulated, RunError where a cell of a map cannot be
-    finished: ``error.result`` has the cells before it.
+    Parameters
+    ----------
+    scenario : path, TOML text, dict or Scenario
+        What to simulate (docs/scenario.md).
+    budget : int or list
+        D = H d_k, in dimensions.
+    n : int or list, optional
+        Training points, instead of the scenario's.
+    set : dict or list of "KEY=VALUE", optional
+        Keys to set, over those of the scenario.
+    rule : "fixed", "sqrt_dim", "rate", "tuned", or several
+        Bandwidths of the candidates.
+    source : "simulation", "exact" or "theory"
+        Where errors come from.
+    dims : list of int, optional
+        Dimensions d_k of the candidates; all that divide the budget without it.
+    growth : bool
+        Fit how the best d_k grows.
+    map : bool
+        Every setting of the sweep.
+    out : path, optional
+        Folder of map.json and map.nc.
+    overwrite : bool
+        True replaces what is there; otherwise it stays.
+    replicates : int, optional
+        Training sets, instead of the scenario's.
+    seed : int, optional
+        Instead of the scenario's.
+    backend : "auto", "reference", "cpu" or "cuda"
+        What computes; "auto" takes the GPU where there is one.
+    threads : int, optional
+        All of the machine without it. The bits do not depend on it.
+    max_time : float or str, optional
+        Seconds, or a text as "30m", after which the work stops.
+    progress : bool or callable
+        True shows a bar; a function is called with a dict.
+
+    Returns
+    -------
+    Allocation
+        The candidates with errors in squared units of the response, and the advice.
+
+    Raises
+    ------
+    ScenarioError
+        Before anything is simulated: the message of the reader.
+    RunError
+        A cell of a map cannot be finished; ``error.result`` has the cells before it.
     """
 
     def text(key: str, given: Any) -> str:

@@ -5,9 +5,14 @@ from __future__ import annotations
 
 import operator
 import os
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 from ._errors import ScenarioError, translated
+
+Backend = Literal["auto", "reference", "cpu", "cuda"]
+Simd = Literal["avx512", "avx2", "portable"]
+
+Word = TypeVar("Word", bound=str)
 
 
 def _shown(value: Any) -> str:
@@ -31,7 +36,7 @@ def flag(name: str, value: Any) -> bool:
     return value
 
 
-def text(name: str, value: Any) -> str:
+def text(name: str, value: Word) -> Word:
     if not isinstance(value, str):
         raise TypeError(f"{name}: {_shown(value)}, needs a text")
     return value

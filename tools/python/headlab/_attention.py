@@ -168,7 +168,7 @@ class _Call:
         self.shape = (*self.lead, self.heads, q.shape[-2])
         self.kind = str(q.dtype)
         window = (q.shape[-2], k.shape[-2])
-        self.arrays = (
+        self.arrays: tuple[Any, ...] = (
             _spread(q, *self.lead, *q.shape[-3:]),
             _spread(k, *self.lead, *k.shape[-3:]),
             _spread(v, *self.lead, self.groups, *v.shape[-2:]),
@@ -199,7 +199,7 @@ class _Call:
                 np.ascontiguousarray(upstream), self.arrays, self.rule, wanted, self.threads
             )
         found = wait(made) if isinstance(made, _engine.Job) else made
-        q, k, v, _, _ = self.arrays
+        q, k, v = self.arrays[:3]
         shapes = (
             q.shape, k.shape, v.shape, (*self.shape, k.shape[-2]), self.shape[:-1], self.shape[:-1],
         )  # fmt: skip

@@ -250,7 +250,23 @@ class Capture:
             self._batches[-1][number] = {**given, "half": half, "numbers": numbers}
 
     def activations(self, document: Any = None) -> Activations:
-        """All batches as one; `document` numbers the document of each sequence."""
+        """All batches as one; `document` numbers the document of each sequence.
+
+        Parameters
+        ----------
+        document : array [B], optional
+            The document of each sequence; each its own without it.
+
+        Returns
+        -------
+        Activations
+            Arrays of every layer, [B, H, T, k] and so on (docs/heads-on-text.md).
+
+        Raises
+        ------
+        ScenarioError
+            No forward pass was captured, or no gradient reached a layer.
+        """
         layers = sorted({number for batch in self._batches for number in batch})
         if not layers:
             raise ScenarioError("capture: nothing was run in it")
@@ -303,6 +319,23 @@ def capture(model: Any, layers: Iterable[int] | None = None) -> Capture:
     The model runs with an attention of this package's, which has to give the logits of its own. All
     layers, or some. `loss.backward()` after each batch gives the figures of losses, which are those of
     the sum over tokens: `loss` times their number. Decoders and encoders; `model.eval()` comes first.
+
+    Parameters
+    ----------
+    model : transformers model
+        One that uses the attention interface of transformers.
+    layers : list of int, optional
+        Layers of the model; all without it.
+
+    Returns
+    -------
+    Capture
+        A context manager that records each forward pass.
+
+    Raises
+    ------
+    ScenarioError
+        The model does not use transformers' attention interface, or a layer is not there.
     """
     return Capture(model, layers)
 

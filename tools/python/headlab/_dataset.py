@@ -39,6 +39,8 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
         threads: int | None,
         progress: Progress,
     ) -> None:
+        self._source = source
+        self._options = options
         self._threads = threads
         with translated():
             job = _engine.dataset(source.engine, *options, whole(threads))
@@ -54,8 +56,32 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
         self._drawn: Arrays | None = None
         self._names: tuple[str, ...] = ()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = (self._source, self.replicates, self.condition, self._options, self._threads, False)
+        return TrainingSets, given
+
     def draw(self, first: int, count: int, *, threads: int | None = None) -> Arrays:
-        """Training sets `first` .. `first + count - 1`, counted from 0, in arrays of their own."""
+        """Training sets `first` .. `first + count - 1`, counted from 0, in arrays of their own.
+
+        Parameters
+        ----------
+        first : int
+            Number of the first, from 0.
+        count : int
+            How many.
+        threads : int, optional
+            All of the machine without it. The bits do not depend on it.
+
+        Returns
+        -------
+        dict of arrays
+            By the names of the class; the leading axis is the training set.
+
+        Raises
+        ------
+        ScenarioError
+            Numbers below 0, or more than there is memory for.
+        """
         first, count = index("first", first), index("count", count)
         if first < 0 or count < 1:
             raise ScenarioError("draw: needs first >= 0 and count >= 1")
@@ -66,7 +92,23 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
         return {name: array for name, (_, array, _) in wait(job).items()}
 
     def batches(self, size: int) -> Iterator[Arrays]:
-        """All training sets, `size` at a time."""
+        """All training sets, `size` at a time.
+
+        Parameters
+        ----------
+        size : int
+            Training sets of a batch.
+
+        Returns
+        -------
+        iterator of dicts of arrays
+            The last one may be shorter.
+
+        Raises
+        ------
+        ScenarioError
+            A size below 1.
+        """
         size = index("size", size)
         if size < 1:
             raise ScenarioError(f"batches: is given {size}, needs a size of 1 or more")
@@ -106,38 +148,45 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
     def __len__(self) -> int:
         return len(self._known())
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
     def __repr__(self) -> str:
         return f"{self.replicates} training sets of condition {self.condition}: batches(), draw(), torch()"
 
-    def torch(self, batch: int = 64) -> Any:
+    def torch(self, batch: int = 64, dtype: Any = None) -> Any:
         """A ``torch.utils.data.IterableDataset`` of dicts of tensors, `batch` training sets each.
 
         Tensors use the memory that was drawn into, without a copy. Workers of a DataLoader share
         the batches among them. For ``DataLoader(..., batch_size=None)``.
+
+        Parameters
+        ----------
+        batch : int
+            Training sets of a batch.
+        dtype : torch.dtype, optional
+            Of all real numbers; PyTorch's default without it.
+
+        Returns
+        -------
+        torch.utils.data.IterableDataset
+            Dicts of tensors. It can be pickled, for workers that are spawned.
+
+        Raises
+        ------
+        ScenarioError
+            A batch below 1.
+        ImportError
+            PyTorch is not installed.
         """
-        try:
-            from torch import from_numpy
-            from torch.utils.data import IterableDataset, get_worker_info
-        except ImportError:
-            raise ImportError("needs PyTorch - pip install torch") from None
-        sets = self
         batch = index("batch", batch)
         if batch < 1:
             raise ScenarioError("batch: needs 1 or more")
-
-        class Batches(IterableDataset):  # type: ignore[misc,unused-ignore]
-            def __iter__(self) -> Iterator[dict[str, Any]]:
-                worker = get_worker_info()
-                number, count = (worker.id, worker.num_workers) if worker else (0, 1)
-                for first in range(number * batch, sets.replicates, count * batch):
-                    threads = 1 if worker else None
-                    drawn = sets.draw(first, min(batch, sets.replicates - first), threads=threads)
-                    yield {name: from_numpy(array) for name, array in drawn.items()}
-
-            def __len__(self) -> int:
-                return -(-sets.replicates // batch)
-
-        return Batches()
+        try:
+            from ._torch_batches import Batches
+        except ImportError:
+            raise ImportError("needs PyTorch - pip install torch") from None
+        return Batches(self, batch, dtype)
 
 
 def dataset(
@@ -157,6 +206,39 @@ def dataset(
     The draws are those of ``hl.run`` and ``headlab dataset`` to the bit. `estimates` adds the heads'
     estimates, `weights` the attention weights.
 
+    Parameters
+    ----------
+    scenario : path, TOML text, dict or Scenario
+        What to simulate (docs/scenario.md).
+    replicates : int
+        Number of training sets.
+    set : dict or list of "KEY=VALUE", optional
+        Keys to set, over those of the scenario.
+    condition : int, optional
+        Which, from 0, where the scenario has several.
+    seed : int, optional
+        Instead of the scenario's.
+    estimates : bool
+        Adds ``head_estimates`` [replicate, query, head].
+    weights : bool
+        Adds ``attention_weights`` [replicate, query, head, n].
+    threads : int, optional
+        All of the machine without it. The bits do not depend on it.
+    progress : bool or callable
+        True shows a bar; a function is called with a dict.
+
+    Returns
+    -------
+    TrainingSets
+        Arrays by name: "X" [replicate, n, d], "Y" [replicate, n], ...
+
+    Raises
+    ------
+    ScenarioError
+        A scenario that is rejected, or several conditions and none named.
+
+    Examples
+    --------
     >>> import headlab as hl
     >>> t = hl.dataset("scenarios/quickstart.toml", 8, condition=0)
     >>> t["X"].shape, str(t["X"].dtype)
@@ -168,6 +250,5 @@ def dataset(
     count = int(replicates)
     if count != replicates or not 0 < count < 2**40:
         raise ScenarioError(f"replicates: is {replicates} (allowed: whole numbers from 1 to 2^40)")
-    extra = [f"run.replicates={count}", *([] if seed is None else [f"run.seed={seed}"])]
-    source.engine.sets = [*source.engine.sets, *extra]
+    source.set(f"run.replicates={count}", *([] if seed is None else [f"run.seed={seed}"]))
     return TrainingSets(source, count, condition, (estimates, weights), threads, progress)

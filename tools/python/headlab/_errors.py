@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import sys
 import warnings
@@ -29,6 +31,10 @@ class ScenarioError(HeadlabError, ValueError):
         self.key = _key_of(message)
 
 
+class MissingFileError(ScenarioError, FileNotFoundError):
+    """A file or folder that is not there: a ScenarioError and a FileNotFoundError."""
+
+
 class RunError(HeadlabError, RuntimeError):
     """Work had begun and could not be finished: disk, memory, device.
 
@@ -48,6 +54,17 @@ class HeadlabWarning(UserWarning):
     """What is to be known of a result: interrupted, orthonormalised, kept files."""
 
 
+#: Names that arrays of the caller have where a scenario names a file, with the keys they stand at.
+ARRAYS_BY_FILE: dict[str, str] = {}
+
+
+def rejected(message: str) -> ScenarioError:
+    """The exception for a line of the engine."""
+    missing = (os.strerror(errno.ENOENT), "is not there", "there is no such file or folder")
+    line = message.rstrip().rpartition(": ")[2].split(" - ")[0].rstrip(")")
+    return (MissingFileError if line.endswith(missing) else ScenarioError)(message)
+
+
 def _key_of(message: str) -> str | None:
     start = r"(?:(?:.*?:\d+:\d+|set [^:]*): )?"
     found = re.match(start + r"([A-Za-z_][\w.\[\]\"-]*): ", message)
@@ -65,6 +82,12 @@ def _words(message: str) -> str:
         name = {"bandwidth-rule": "rule", "data": "scenario"}.get(option[1], option[1]).replace("-", "_")
         return f"{name}=[{option[2].replace(',', ', ')}]" if option[2] else name
 
+    for name in set(re.findall(r"[\w.]+-[0-9a-f]{12}\.npy", message)) & ARRAYS_BY_FILE.keys():
+        message = re.sub(r"(?:\./)?" + re.escape(name), ARRAYS_BY_FILE[name], message)
+    message = message.replace(
+        "configure with cmake --preset cuda (needs the CUDA toolkit) or use --backend cpu",
+        'docs/gpu.md has how to build one - or use backend="cpu"',
+    )
     message = message.replace("--out DIR", "out=FOLDER").replace("--nodes none", "nodes=False")
     message = message.replace("headlab theory --source first_order", 'hl.theory with source="first_order"')
     return re.sub(r"--([a-z][a-z-]*)(?: (\d+(?:,\d+)+))?", argument, message)
@@ -76,7 +99,7 @@ def translated() -> Iterator[None]:
     try:
         yield
     except _engine.InvalidInput as error:
-        raise ScenarioError(_words(str(error))) from None
+        raise rejected(_words(str(error))) from None
     except _engine.RunFailed as error:
         raise RunError(_words(str(error))) from None
     except _engine.Unfinished as error:
@@ -84,7 +107,7 @@ def translated() -> Iterator[None]:
     except _engine.Stopped as error:
         raise StoppedError(str(error)) from None
     except _engine.NetcdfError as error:
-        raise ScenarioError(str(error)) from None
+        raise rejected(str(error)) from None
     finally:
         for line in _engine.take_file_notes():
             warnings.warn(_words(line), HeadlabWarning, stacklevel=4)

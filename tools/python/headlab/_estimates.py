@@ -36,7 +36,6 @@ def _columns(y: Any, n: int, heads: int, of_x: int, per_head: bool) -> tuple[Any
     elif y.ndim == rows and y.shape[-2] == n:
         vector, columns = True, y
     else:
-        vector, columns = None, y
         axes = ("H, " if per_head else "") + "n"
         if y.ndim == rows - 1 == 1:
             raise ScenarioError(f"Y: has {y.shape[0]} numbers, needs one for each of the {n} rows of X")

@@ -105,6 +105,9 @@ class Labelled(Mapping[str, "NDArray[Any]"]):
     def __len__(self) -> int:
         return len(self._named())
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
     def __eq__(self, other: object) -> bool:
         import numpy as np
 
@@ -120,12 +123,44 @@ class Labelled(Mapping[str, "NDArray[Any]"]):
     __hash__ = None  # type: ignore[assignment]
 
     def dims(self, name: str) -> tuple[str, ...]:
-        """Names of the axes of a figure."""
+        """Names of the axes of a figure.
+
+        Parameters
+        ----------
+        name : str
+            Name of a figure.
+
+        Returns
+        -------
+        tuple of str
+            As ("condition", "query").
+
+        Raises
+        ------
+        KeyError
+            No such figure.
+        """
         self[name]
         return self._named()[name][0]
 
     def doc(self, name: str) -> str:
-        """What a figure is, in words."""
+        """What a figure is, in words.
+
+        Parameters
+        ----------
+        name : str
+            Name of a figure.
+
+        Returns
+        -------
+        str
+            The words of docs/results-nc.md.
+
+        Raises
+        ------
+        KeyError
+            No such figure.
+        """
         self[name]
         return str(self._named()[name][2].get("long_name", ""))
 

@@ -7,7 +7,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _engine as engine
 from ._arguments import flag, index, text, whole
@@ -29,6 +29,10 @@ _ARRAYS = (
     "output", "bias", "alibi", "sink", "valid", "length", "document", "tokens",
 )  # fmt: skip
 _NUMBERS = ("scale", "window", "softcap")
+#: Where noise enters, and what costs a removal.
+Noise = Literal["values", "shared", "input", "cache"]
+Cost = Literal["refit", "spread", "second_order", "sensitivity", "random"]
+
 _NOISE = ("shared", "values", "input", "cache")
 
 
@@ -49,7 +53,20 @@ class Activations:
             return list(self._engine.layers)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Writes NetCDF (.nc), as ``headlab import-activations``."""
+        """Writes NetCDF (.nc), as ``headlab import-activations``.
+
+        Parameters
+        ----------
+        path : path
+            A file that ends in .nc.
+        overwrite : bool
+            True replaces what is there; otherwise it stays.
+
+        Raises
+        ------
+        ScenarioError
+            The file is there already, or cannot be written.
+        """
         with translated():
             self._engine.save(path_text("path", path), flag("overwrite", overwrite))
 
@@ -112,6 +129,33 @@ def from_attention(
     `grad_z`, `grad_output`, `W_V`, `b_O`, `attention`, `output`, `document`, `tokens`, `length`,
     `valid`. `mask` is "causal", "full" or booleans [B or 1, H or 1, T, S]. Several layers: a dict of
     their numbers with dicts of these in the place of `q`.
+
+    Parameters
+    ----------
+    q : array [B, H, T, k], or dict of layers
+        Queries as the attention sees them.
+    k : array [B, G, S, k]
+        Keys; G groups, G divides H.
+    v : array [B, G, S, e]
+        Values.
+    W_O : array [H, e, d]
+        Output map of each head.
+    layer : int
+        Its number.
+    mask : "causal", "full" or booleans [B or 1, H or 1, T, S]
+        True where a key is seen.
+    **given : arrays
+        The others, by name.
+
+    Returns
+    -------
+    Activations
+        For ``hl.heads.measure``. Arrays of PyTorch on a GPU are copied to the host.
+
+    Raises
+    ------
+    ScenarioError
+        Shapes that do not fit, numbers that are not finite, unknown names.
     """
     layers: Mapping[int, Mapping[str, Any]]
     if isinstance(q, Mapping):
@@ -133,7 +177,23 @@ def from_attention(
 
 
 def open_activations(*paths: str | os.PathLike[str]) -> Activations:
-    """Activations of files: NetCDF of ``headlab import-activations``, NPZ or safetensors."""
+    """Activations of files: NetCDF of ``headlab import-activations``, NPZ or safetensors.
+
+    Parameters
+    ----------
+    *paths : paths
+        One NetCDF file, or files of layers.
+
+    Returns
+    -------
+    Activations
+        Read a sequence at a time.
+
+    Raises
+    ------
+    ScenarioError
+        A file that is missing or does not fit.
+    """
     if not paths:
         raise ScenarioError("paths: none is given")
     with translated():
@@ -195,8 +255,24 @@ class Measured(Labelled):
         """What may be said of the heads, a sentence each."""
         return str(self.attributes["words"]).splitlines()
 
-    def noise(self, kind: str = "values") -> pandas.DataFrame:
-        """Noise in the values given the weights, a row a layer: "values", "shared", "input", "cache"."""
+    def noise(self, kind: Noise = "values") -> pandas.DataFrame:
+        """Noise in the values given the weights, a row a layer: "values", "shared", "input", "cache".
+
+        Parameters
+        ----------
+        kind : "values", "shared", "input" or "cache"
+            Where the noise enters.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row a layer, with standard errors over documents.
+
+        Raises
+        ------
+        ScenarioError
+            An array that the kind needs is missing.
+        """
         if text("kind", kind) not in _NOISE:
             raise ScenarioError(f"kind: {kind!r} is no kind of noise{suggestion(kind, _NOISE)}")
         start = f"noise_{kind}_"
@@ -207,7 +283,7 @@ class Measured(Labelled):
         return frame[["layer", *names]].rename(columns=lambda name: name.removeprefix(start))
 
     def prune(
-        self, remove: float | int | list[tuple[int, int]] = 0.25, by: str = "refit", *, refit: bool = True,
+        self, remove: float | int | list[tuple[int, int]] = 0.25, by: Cost = "refit", *, refit: bool = True,
         layers: list[int] | None = None, seed: int = 0, threads: int | None = None,
     ) -> Plan:  # fmt: skip
         """A plan to remove heads: a share, a number or (layer, head) by name.
@@ -215,6 +291,31 @@ class Measured(Labelled):
         `by`: each step takes the head that adds least to the error after refits over the stream
         ("refit"), without ("spread"), or to the predicted loss ("second_order"); "sensitivity",
         "random". `refit`: the output maps of the others are fitted again.
+
+        Parameters
+        ----------
+        remove : float, int or list of (layer, head)
+            A share of the heads, a number of them, or which.
+        by : "refit", "spread", "second_order", "sensitivity" or "random"
+            The cost that each step keeps least.
+        refit : bool
+            Adjust the output maps of the heads that stay.
+        layers : list of int, optional
+            Layers of the model; all without it.
+        seed : int
+            Of random orders.
+        threads : int, optional
+            All of the machine without it. The bits do not depend on it.
+
+        Returns
+        -------
+        Plan
+            Steps with predicted costs, in shares of the output and in nats.
+
+        Raises
+        ------
+        ScenarioError
+            Too few tokens or documents, or gradients that are missing.
         """
         from ._prune import prune
 
@@ -228,14 +329,45 @@ class Measured(Labelled):
         return dict(json.loads(self._engine.json()))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Writes NetCDF (.nc), which ``hl.heads.open_measured`` reads back."""
+        """Writes NetCDF (.nc), which ``hl.heads.open_measured`` reads back.
+
+        Parameters
+        ----------
+        path : path
+            A file that ends in .nc.
+        overwrite : bool
+            True replaces what is there; otherwise it stays.
+
+        Raises
+        ------
+        ScenarioError
+            The file is there already, or cannot be written.
+        """
         if self._engine is None:
             raise ScenarioError("path: these figures are those of a file already")
         with translated():
             self._engine.save(path_text("path", path), flag("overwrite", overwrite))
 
-    def table(self, *, noise: str = "values", top: int = 5) -> str:
-        """The text of ``headlab heads``."""
+    def table(self, *, noise: Noise = "values", top: int = 5) -> str:
+        """The text of ``headlab heads``.
+
+        Parameters
+        ----------
+        noise : "values", "shared", "input" or "cache"
+            Where the noise enters.
+        top : int
+            Pairs of heads to name.
+
+        Returns
+        -------
+        str
+            The table of ``headlab heads``.
+
+        Raises
+        ------
+        ScenarioError
+            An unknown kind.
+        """
         if self._engine is None:
             return "\n".join(self.words)
         with translated():
@@ -265,6 +397,39 @@ def measure(
     by `seed` from the model ("model", best for second_order) or none (None), and `document` numbers the
     document of each sequence. `queries` of each sequence are drawn
     by `seed` for the figures of weights; all without it. `float64` computes weights in float64.
+
+    Parameters
+    ----------
+    source : Activations, Capture, dict, path or model
+        What is measured; a model goes with `batches`.
+    batches : iterable, optional
+        Inputs of the model, with labels.
+    labels : "data", "model" or None
+        Which loss the gradients are of.
+    document : array [B], optional
+        The document of each sequence; each its own without it.
+    layer : int, optional
+        One layer; all without it.
+    queries : int, optional
+        Queries of each sequence whose weights are compared; all without it.
+    seed : int
+        Of the draw of queries.
+    float64 : bool
+        Compute weights in float64.
+    threads : int, optional
+        All of the machine without it. The bits do not depend on it.
+    progress : bool or callable
+        True shows a bar; a function is called with a dict.
+
+    Returns
+    -------
+    Measured
+        Figures with standard errors over documents; losses in nats.
+
+    Raises
+    ------
+    ScenarioError
+        Arrays that are not what the model attends with, or that do not fit.
     """
     if hasattr(source, "named_modules"):
         if batches is None:
@@ -296,7 +461,23 @@ def measure(
 
 
 def open_measured(path: str | os.PathLike[str]) -> Measured:
-    """Figures that ``Measured.save`` or ``headlab heads --out`` wrote."""
+    """Figures that ``Measured.save`` or ``headlab heads --out`` wrote.
+
+    Parameters
+    ----------
+    path : path
+        A file of ``Measured.save``.
+
+    Returns
+    -------
+    Measured
+        The same figures.
+
+    Raises
+    ------
+    ScenarioError
+        A file that is missing or of another kind.
+    """
     with translated():
         found = Measured(engine.open_results(path_text("path", path)))
     if "words" not in found.attributes:

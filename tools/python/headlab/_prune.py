@@ -134,7 +134,23 @@ class Plan:
         )
 
     def maps(self, steps: int | None = None) -> dict[int, tuple[NDArray[Any], NDArray[Any] | None]]:
-        """Output maps [H, e, d] of the changed layers after so many steps, with what the bias gains."""
+        """Output maps [H, e, d] of the changed layers after so many steps, with what the bias gains.
+
+        Parameters
+        ----------
+        steps : int, optional
+            How many steps of the plan; all without it.
+
+        Returns
+        -------
+        dict
+            Layer to (W_O [H, e, d], constant [d] or None).
+
+        Raises
+        ------
+        ScenarioError
+            More steps than there are.
+        """
         return self._maps_of(self.order[: self._steps(steps)])
 
     def _steps(self, steps: int | None) -> int:
@@ -151,7 +167,25 @@ class Plan:
 
     @contextmanager
     def applied(self, model: Any = None, steps: int | None = None) -> Iterator[None]:
-        """The model without the heads; afterwards it has its bits again. By default that of the capture."""
+        """The model without the heads; afterwards it has its bits again. By default that of the capture.
+
+        Parameters
+        ----------
+        model : PyTorch model, optional
+            The captured one without it.
+        steps : int, optional
+            How many steps of the plan; all without it.
+
+        Returns
+        -------
+        context manager
+            The model is edited in place, and restored bit for bit at the end.
+
+        Raises
+        ------
+        ScenarioError
+            A model without these layers.
+        """
         with self._edited(self._modules(model), self._maps_of(self.order[: self._steps(steps)])):
             yield
 
@@ -195,6 +229,31 @@ class Plan:
 
         A row for each number of steps: ``cost`` and its standard error over documents, paired with the
         loss of the whole model, and the mean and the least cost of `random` drawn orders.
+
+        Parameters
+        ----------
+        loss : callable
+            Gives an array [B] of nats of each sequence.
+        model : PyTorch model, optional
+            The captured one without it.
+        document : array [B], optional
+            The document of each sequence; each its own without it.
+        steps : int, optional
+            How many steps of the plan; all without it.
+        random : int
+            Random orders to compare with.
+        seed : int
+            Of the random orders.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Cost in nats at each step with its standard error over documents, beside random orders.
+
+        Raises
+        ------
+        ScenarioError
+            Losses that are not finite, or of one document alone.
         """
         import numpy as np
 
@@ -231,6 +290,24 @@ class Plan:
 
         `output_name`: tensors of the output maps where no capture tells them, as
         "model.layers.{}.self_attn.o_proj.weight" (an nn.Linear: [d, H e]).
+
+        Parameters
+        ----------
+        checkpoint : path
+            Folder of the model.
+        out : path
+            Folder to be made.
+        steps : int, optional
+            How many steps of the plan; all without it.
+        output_name : str, optional
+            Name of the output maps, with {} for the layer.
+        overwrite : bool
+            True replaces what is there; otherwise it stays.
+
+        Raises
+        ------
+        ScenarioError
+            A tensor is missing or has another shape, or `out` is there already.
         """
         from ._checkpoint import write_checkpoint
 

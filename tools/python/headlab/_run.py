@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -16,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _engine
-from ._arguments import assign, duration, flag, whole
+from ._arguments import Backend, Simd, assign, duration, flag, whole
 from ._arguments import path as path_text
 from ._arguments import text as text_of
-from ._errors import HeadlabError, HeadlabWarning, RunError, ScenarioError, translated
+from ._errors import HeadlabError, HeadlabWarning, RunError, ScenarioError, rejected, translated
 from ._jobs import Progress, finish, watch
 from ._labelled import Labelled, dataset_of_group
 from ._scenario import ScenarioLike, Sets, Source, save_arrays
@@ -198,6 +199,27 @@ class Result(Tabular, Labelled):
         value and the same values of all others. `against` is a condition, as "#0" or "KEY=VALUE".
         Conditions of one seed share their draws, so that the difference is known far better than
         either figure.
+
+        Parameters
+        ----------
+        figure : str
+            Name of a figure, as list(r) has them.
+        over : str, optional
+            The swept key along the axis, where there are several.
+        against : str, optional
+            The reference, as "#0" or "KEY=VALUE".
+
+        Returns
+        -------
+        Difference
+            values and mcse [condition], in the unit of the figure.
+
+        Raises
+        ------
+        ScenarioError
+            Both or none of `over` and `against`.
+        KeyError
+            No such figure.
         """
         if (over is None) == (against is None):
             raise ScenarioError("difference: needs `over` or `against`, and not both")
@@ -238,6 +260,22 @@ class Result(Tabular, Labelled):
 
         A scenario with arrays is written beside them, as scenario.toml and a file for each array,
         so that the program runs it with the same bits. Earlier results stay without `overwrite`.
+
+        Parameters
+        ----------
+        folder : path
+            Made if it is not there.
+        overwrite : bool
+            True replaces what is there; otherwise it stays.
+        nodes : bool
+            With the moments, from which a run is continued.
+
+        Raises
+        ------
+        ScenarioError
+            Files are there already.
+        RunError
+            They cannot be written.
         """
         folder, overwrite = path_text("folder", folder), flag("overwrite", overwrite)
         nodes = flag("nodes", nodes)
@@ -346,9 +384,9 @@ def run(
     *,
     replicates: int | float | None = None,
     seed: int | None = None,
-    backend: str = "auto",
+    backend: Backend = "auto",
     threads: int | None = None,
-    simd: str | None = None,
+    simd: Simd | None = None,
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
     overwrite: bool = False,
@@ -386,6 +424,8 @@ def run(
         Runs until standard errors are small enough: ``{"mse": "1%"}``; `replicates` are the most.
     max_time
         Seconds, or "30m".
+    nodes
+        With the moments behind the figures, from which a run is continued.
     compare
         Closed forms beside the figures, ``r.summary["conditions"][0]["theory"]``.
     against, difference
@@ -431,7 +471,7 @@ def iter_run(
     every: float = 1.0,
     replicates: int | float | None = None,
     seed: int | None = None,
-    backend: str = "auto",
+    backend: Backend = "auto",
     threads: int | None = None,
     until: str | Mapping[str, float | str] | None = None,
     max_time: float | str | None = None,
@@ -447,6 +487,39 @@ def iter_run(
 
     Ctrl-C gives what is done as the last result, with ``complete == False`` and a warning. A signal
     in the body of the loop raises KeyboardInterrupt there, as in any Python code.
+
+    Parameters
+    ----------
+    scenario : path, TOML text, dict or Scenario
+        What to simulate (docs/scenario.md).
+    set : dict or list of "KEY=VALUE", optional
+        Keys to set, over those of the scenario.
+    every : float
+        Seconds between two results.
+    replicates : int, optional
+        Training sets, instead of the scenario's.
+    seed : int, optional
+        Instead of the scenario's.
+    backend : "auto", "reference", "cpu" or "cuda"
+        What computes; "auto" takes the GPU where there is one.
+    threads : int, optional
+        All of the machine without it. The bits do not depend on it.
+    until : dict or str, optional
+        Stop where errors are that small, as {"mse": "1%"}.
+    max_time : float or str, optional
+        Seconds, or a text as "30m", after which the work stops.
+    progress : bool or callable
+        True shows a bar; a function is called with a dict.
+
+    Returns
+    -------
+    iterator of Result
+        The last one is final.
+
+    Raises
+    ------
+    ScenarioError
+        Before anything is simulated.
     """
     given = _arguments(
         replicates=replicates, seed=seed, backend=backend, threads=threads, simd=None, out=None,
@@ -462,12 +535,31 @@ def iter_run(
 
 
 def open(path: str | os.PathLike[str]) -> Result:
-    """Results that a run left in a folder, or in a results.nc: the same as those of the run."""
+    """Results that a run left in a folder, or in a results.nc: the same as those of the run.
+
+    Parameters
+    ----------
+    path : path
+        A folder of a run, or its results.nc.
+
+    Returns
+    -------
+    Result
+        Figures over (condition, query, head), as those of the run.
+
+    Raises
+    ------
+    ScenarioError
+        A shard, or a file of another kind.
+    MissingFileError
+        There is no such file: a FileNotFoundError too.
+    """
     file = Path(path_text("path", path))
     if file.is_dir():
         file = file / "results.nc"
     if not file.is_file():
-        raise ScenarioError(f"{file}: is no file with results")
+        what = "is no file with results" if file.exists() else os.strerror(errno.ENOENT)
+        raise rejected(f"{file}: {what}")
     result = Result(path=file)
     if "format_version" not in result.attributes:
         raise ScenarioError(f"{file}: was not written by headlab run")

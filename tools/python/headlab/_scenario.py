@@ -8,14 +8,14 @@ import hashlib
 import os
 import tomllib
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _engine
 from ._arguments import path as path_text
 from ._arrays import array_of_lists, as_rows, host_array, is_array
-from ._errors import HeadlabWarning, ScenarioError, translated
+from ._errors import ARRAYS_BY_FILE, HeadlabWarning, ScenarioError, rejected, translated
 from ._labelled import suggestion
 
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ def _named(key: str, array: NDArray[Any]) -> str:
     """A name that says what is in an array, for the file that it is saved as."""
     digest = hashlib.sha256(repr((array.shape, array.dtype.str)).encode())
     digest.update(array.tobytes())
-    return f"{key}-{digest.hexdigest()[:12]}.npy"
+    name = f"{key}-{digest.hexdigest()[:12]}.npy"
+    ARRAYS_BY_FILE[name] = key
+    return name
 
 
 def _with_column(tree: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -260,8 +262,42 @@ class Scenario:
     def __len__(self) -> int:
         return len(self.tree)
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(_dotted(self.tree))
+
+    def __eq__(self, other: object) -> bool:
+        """The same keys with the same values; arrays by their numbers, files by their place."""
+        if not isinstance(other, Scenario):
+            return NotImplemented
+        return self._placed() == other._placed()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _placed(self) -> dict[str, Any]:
+        """The scenario as it is read, with the full paths of its files."""
+        plain = _Plain()
+        with translated():
+            read = tomllib.loads(_engine.toml_of(plain.document(self.tree)))
+
+        def place(value: Any, name: str = "") -> Any:
+            if isinstance(value, dict):
+                return {inner: place(member, inner) for inner, member in value.items()}
+            if isinstance(value, list):
+                return [place(member, name) for member in value]
+            if name == "path" and isinstance(value, str) and value not in plain.arrays:
+                return os.path.abspath(os.path.join(self.directory, value))
+            return value
+
+        return {name: place(section) for name, section in read.items()}
+
     def copy(self) -> Scenario:
-        """The same scenario, to be changed; arrays are shared."""
+        """The same scenario, to be changed; arrays are shared.
+
+        Returns
+        -------
+        Scenario
+            Changes to it leave this one as it is.
+        """
         return Scenario(directory=self.directory, **copy.deepcopy(self._shared()))
 
     def _shared(self) -> dict[str, Any]:
@@ -286,13 +322,34 @@ class Scenario:
         return self.toml
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes TOML that the program runs with the same bits, and its arrays beside it."""
+        """Writes TOML that the program runs with the same bits, and its arrays beside it.
+
+        Parameters
+        ----------
+        path : path
+            A file that ends in .toml; arrays [H, d, k] and [N, d] go beside it as NPY.
+
+        Raises
+        ------
+        ScenarioError
+            A value that TOML cannot hold.
+        OSError
+            The file cannot be written.
+        """
         path = path_text("path", path)
         plain = _Plain()
         with translated():
             text = _engine.toml_of(plain.document(self.tree))
         save_arrays(Path(path).parent, plain.arrays)
         Path(path).write_text(text, encoding="utf-8")
+
+
+def _dotted(tree: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    """All keys of a tree, tables among them."""
+    for name, member in tree.items():
+        yield above + name
+        if isinstance(member, Mapping):
+            yield from _dotted(member, f"{above}{name}.")
 
 
 class _Shared:
@@ -321,6 +378,23 @@ def scenario(given: ScenarioLike) -> Scenario:
 
     Relative paths in a file are relative to the file, those in texts and dicts to the working
     folder.
+
+    Parameters
+    ----------
+    given : path, TOML text, dict or Scenario
+        What it is made of.
+
+    Returns
+    -------
+    Scenario
+        A copy, to be changed.
+
+    Raises
+    ------
+    ScenarioError
+        A text that is not TOML.
+    MissingFileError
+        There is no such file: a FileNotFoundError too.
     """
     if isinstance(given, Scenario):
         return given.copy()
@@ -338,7 +412,9 @@ def scenario(given: ScenarioLike) -> Scenario:
         source, directory = text, str(Path(text).parent)
         try:
             text = Path(text).read_text(encoding="utf-8")
-        except (OSError, UnicodeError) as error:
+        except OSError as error:
+            raise rejected(f"{source}: cannot be opened: {error.strerror}") from None
+        except UnicodeError as error:
             raise ScenarioError(f"{source}: cannot be read ({error})") from None
     try:
         tree = tomllib.loads(text)
@@ -356,10 +432,45 @@ def sweep(
 
     ``hl.sweep(s, {"heads.kernel.bandwidth": [0.2, 0.4]})``; keys are crossed, or vary together with
     ``zip=True``. Values may be arrays: of ``"heads.subspaces"`` a list of [H, d, k].
+
+    Parameters
+    ----------
+    given : path, TOML text, dict or Scenario
+        What is swept.
+    keys : dict, optional
+        Values by key: lists, ranges, arrays, or one value; none ends a sweep.
+    zip : bool
+        Keys vary together.
+
+    Returns
+    -------
+    Scenario
+        A copy with a section ``[sweep]``.
+
+    Raises
+    ------
+    ScenarioError
+        What `scenario` rejects; the values are checked when it runs.
     """
     made = scenario(given)
-    made.tree["sweep"] = {**(keys or {}), **({"zip": True} if zip else {})}
+    swept = {key: _values(key, given) for key, given in (keys or {}).items()}
+    made.tree["sweep"] = {**swept, **({"zip": True} if zip else {})}
     return made
+
+
+#: Axes of arrays that are one value.
+_AXES = {"heads.subspaces": 3, "data.design": 2}
+
+
+def _values(key: str, given: Any) -> Any:
+    """The values of a swept key: a list or an array of them as it is, one value as the only one."""
+    if isinstance(given, Mapping):
+        return {name: _values(f"{key}.{name}", member) for name, member in given.items()}
+    if is_array(given):
+        return [given] if len(given.shape) == _AXES.get(key, 0) else given
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        return [given]
+    return list(given)
 
 
 class Source:
@@ -387,21 +498,34 @@ class Source:
             tree = plain.document(made.tree)
             if not (isinstance(sets, Mapping) and "sweep" in sets):
                 plain.require_not_swept(made.tree.get("sweep"))
-            with translated():
-                self.engine = _engine.source_of_document(tree, plain.arrays, made.directory)
+            self._make(_engine.source_of_document, tree, plain.arrays, made.directory)
         elif isinstance(given, str | os.PathLike):
             text = os.fspath(given)
-            if "\n" not in text:
-                text = path_text("scenario", given)
-            with translated():
-                self.engine = (
-                    _engine.source_of_text(text, ".")
-                    if "\n" in text
-                    else _engine.source_of_file(text)
-                )
+            if "\n" in text:
+                self._make(_engine.source_of_text, text, ".")
+            else:
+                self._make(_engine.source_of_file, path_text("scenario", given))
         else:
             kind = type(given).__name__
             raise ScenarioError(f"scenario: is of type {kind} (allowed: path, TOML text, dict)")
-        self.engine.sets = arguments if seed is None else [*arguments, f"run.seed={seed}"]
+        self.set(*arguments, *([] if seed is None else [f"run.seed={seed}"]))
         self.arrays = plain.arrays
         plain.say()
+
+    def _make(self, how: Callable[..., _engine.Source], *what: Any) -> None:
+        self._how, self._what = how.__name__, what
+        with translated():
+            self.engine = how(*what)
+
+    def set(self, *arguments: str) -> None:
+        """Adds what --set would."""
+        self.engine.sets = [*self.engine.sets, *arguments]
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self._how, self._what, self.arrays, list(self.engine.sets), os.getcwd()
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        how, what, self.arrays, sets, folder = state
+        # The last is a path, which is relative to the folder of whoever gave it.
+        self._make(getattr(_engine, how), *what[:-1], os.path.join(folder, what[-1]))
+        self.set(*sets)

@@ -10,14 +10,15 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _engine
 from ._allocations import Allocation
-from ._arguments import duration, index
+from ._arguments import Backend, duration, flag, index
 from ._arguments import path as path_text
 from ._arguments import text as text_of
 from ._arguments import whole
+from ._arrays import as_rows
 from ._errors import ScenarioError, translated
 from ._jobs import Progress, finish, wait, warn_unfinished
 from ._labelled import Labelled, suggestion
@@ -50,12 +51,37 @@ class Theory(Tabular, Labelled):
 
 
 def theory(
-    scenario: ScenarioLike, set: Sets = None, *, source: str = "auto", threads: int | None = None
+    scenario: ScenarioLike,
+    set: Sets = None,
+    *,
+    source: Literal["auto", "exact", "first_order"] = "auto",
+    threads: int | None = None,
 ) -> Theory:
     """Closed forms of every condition, without simulation (docs/theory.md).
 
     `source`: "exact" of a fixed design or at finite n, "first_order" in 1/n, "auto" exact where it
     applies. Raises ScenarioError where no form applies, with the assumption that fails.
+
+    Parameters
+    ----------
+    scenario : path, TOML text, dict or Scenario
+        What to simulate (docs/scenario.md).
+    set : dict or list of "KEY=VALUE", optional
+        Keys to set, over those of the scenario.
+    source : "auto", "exact" or "first_order"
+        Which form.
+    threads : int, optional
+        All of the machine without it. The bits do not depend on it.
+
+    Returns
+    -------
+    Theory
+        Figures [condition] in the units of a Result, with ``_remainder``.
+
+    Raises
+    ------
+    ScenarioError
+        No form applies: the message has the assumption that fails.
     """
     given = Source(scenario, set)
     with translated():
@@ -105,10 +131,10 @@ def _verdict(row: dict[str, Any]) -> Verdict:
 
 def validate(
     *claims: str | ScenarioLike,
-    level: str = "quick",
+    level: Literal["quick", "full"] = "quick",
     seed: int | None = None,
     replicates: int | float | None = None,
-    backend: str = "auto",
+    backend: Backend = "auto",
     threads: int | None = None,
     max_time: float | str | None = None,
     progress: Progress = False,
@@ -119,6 +145,35 @@ def validate(
     dict or Scenario with ``claim.compare``. A claim is supported where every comparison is at level
     0.01, and refuted where Holm's procedure over all comparisons of the call rejects one of its own
     (docs/verdicts.md).
+
+    Parameters
+    ----------
+    *claims : str, path, dict or Scenario
+        Names of built-in claims, or scenarios that state some.
+    level : "quick" or "full"
+        How many replicates.
+    seed : int, optional
+        Instead of the scenario's.
+    replicates : int, optional
+        Training sets, instead of the scenario's.
+    backend : "auto", "reference", "cpu" or "cuda"
+        What computes; "auto" takes the GPU where there is one.
+    threads : int, optional
+        All of the machine without it. The bits do not depend on it.
+    max_time : float or str, optional
+        Seconds, or a text as "30m", after which the work stops.
+    progress : bool or callable
+        True shows a bar; a function is called with a dict.
+
+    Returns
+    -------
+    Verdicts
+        One for each form of a claim; effects are relative, or in the unit of the figure.
+
+    Raises
+    ------
+    ScenarioError
+        An unknown claim, or a scenario that is rejected.
     """
     level, backend = text_of("level", level), text_of("backend", backend)
     names: list[str] = []
@@ -163,7 +218,25 @@ class Diversity(Document):
         self.layers: list[dict[str, Any]] = self.summary["layers"]
 
     def index(self, name: str = "chordal", part: str = "value") -> NDArray[Any]:
-        """An index of every layer [layer]; `part`: value, ceiling, random_mean, random_sd, z."""
+        """An index of every layer [layer]; `part`: value, ceiling, random_mean, random_sd, z.
+
+        Parameters
+        ----------
+        name : str
+            As "chordal".
+        part : str
+            "value", "random_mean", "random_sd" or "z".
+
+        Returns
+        -------
+        array [layer]
+            Without unit.
+
+        Raises
+        ------
+        KeyError
+            No such index or part.
+        """
         import numpy as np
 
         for one, known in ((name, self.layers[0]["indices"]), (part, self.layers[0]["indices"]["chordal"])):
@@ -172,7 +245,23 @@ class Diversity(Document):
         return np.array([layer["indices"][name][part] for layer in self.layers], dtype=float)
 
     def cosines(self, layer: int = 0) -> NDArray[Any]:
-        """Cosines of the principal angles between heads [H, H, k], by place of the layer."""
+        """Cosines of the principal angles between heads [H, H, k], by place of the layer.
+
+        Parameters
+        ----------
+        layer : int
+            Its place, from 0.
+
+        Returns
+        -------
+        array [H, H, k]
+            Cosines of principal angles, descending.
+
+        Raises
+        ------
+        KeyError
+            No such layer.
+        """
         import numpy as np
 
         return np.array(self.layers[layer]["principal_cosines"], dtype=float)
@@ -197,6 +286,29 @@ def hdi(
     Each index stands beside its mean over random heads of that shape and z, the distance in their
     standard deviations (docs/hdi.md). The `top` most alike pairs are listed. Weights are
     compared, and not what heads do on text.
+
+    Parameters
+    ----------
+    heads : array [H, d, k], path or Heads
+        Subspaces, whose columns need not be orthonormal.
+    kv_heads : int, optional
+        Groups of heads that share keys.
+    seed : int
+        Of the random heads.
+    top : int
+        Pairs to list.
+    threads : int, optional
+        All of the machine without it. The bits do not depend on it.
+
+    Returns
+    -------
+    Diversity
+        Indices between 0 and 1, for each layer.
+
+    Raises
+    ------
+    ScenarioError
+        Heads that do not fit.
     """
     from . import heads as _heads
 
@@ -208,6 +320,92 @@ def hdi(
     with translated():
         job = _engine.hdi(given._engine, kv_heads or 0, seed, top, whole(threads))
     return Diversity(*wait(job))
+
+
+class Compression(Document):
+    """What heads of lower rank lose by every method; ``heads`` are those of one method.
+
+    ``summary["layers"]`` has the losses of every layer and head: "scores", "weights", "outputs",
+    "noise" (docs/compress.md).
+    """
+
+    def __init__(self, heads: Heads, text: str, table: str) -> None:
+        super().__init__(text, table)
+        #: The compressed heads.
+        self.heads = heads
+
+
+def compress(
+    heads: Heads | str | os.PathLike[str],
+    rank: int,
+    *,
+    by: Literal["kq_svd", "k_svd", "joint"] = "kq_svd",
+    data: Any = None,
+    centre: bool = False,
+    layer: int | None = None,
+    n: int = 128,
+    replicates: int = 256,
+    seed: int = 0,
+    threads: int | None = None,
+) -> Compression:
+    """What low-rank approximations of heads lose, as ``headlab compress``.
+
+    Parameters
+    ----------
+    heads : Heads or path
+        With their projections: of ``hl.heads.from_safetensors`` or a NetCDF file.
+    rank : int
+        Rank of the compressed heads, below k.
+    by : "kq_svd", "k_svd" or "joint"
+        What ``heads`` of the result are compressed by; losses are of every method.
+    data : array [rows, d], optional
+        Inputs of the heads; N(0, I) without it.
+    centre : bool
+        Fit to the covariance of the keys.
+    layer : int, optional
+        One layer; all without it.
+    n : int
+        Keys that a query weighs.
+    replicates : int
+        Sets of keys, each with 16 queries.
+    seed : int
+        Of keys and queries.
+    threads : int, optional
+        All of the machine without it. The bits do not depend on it.
+
+    Returns
+    -------
+    Compression
+        Losses relative to the full heads, with Monte Carlo standard errors, and the compressed heads.
+
+    Raises
+    ------
+    ScenarioError
+        Heads without projections, a rank that does not fit them, inputs of another width.
+    """
+    from . import heads as _heads
+
+    given = _heads.as_heads(heads)
+    rank, n, seed = index("rank", rank), index("n", n), index("seed", seed)
+    replicates = index("replicates", replicates)
+    if rank < 1:
+        raise ScenarioError(f"rank: is {rank}, needs 1 or more")
+    for key, number, least, most in (("n", n, 2, 65536), ("replicates", replicates, 8, 65536)):
+        if not least <= number <= most:
+            raise ScenarioError(f"{key}: is {number} (allowed: {least} to {most})")
+    if seed < 0:
+        raise ScenarioError(f"seed: is {seed}, needs 0 or more")
+    inputs = None if data is None else as_rows(data, "data").astype(float)
+    if inputs is not None and inputs.ndim != 2:
+        raise ScenarioError(f"data: has shape {inputs.shape}, needs [rows, d]")
+    layer = None if layer is None else index("layer", layer)
+    with translated():
+        job = _engine.compress(
+            given._engine, rank, text_of("by", by), inputs, flag("centre", centre), layer, n,
+            replicates, seed, whole(threads),
+        )  # fmt: skip
+    compressed, text, table = wait(job)
+    return Compression(_heads.Heads(compressed), text, table)
 
 
 class Replay(Labelled):
@@ -228,10 +426,38 @@ def replay(
     set: Sets = None,
     *,
     seed: int | None = None,
-    backend: str = "auto",
+    backend: Backend = "auto",
     threads: int | None = None,
 ) -> Replay:
-    """One replicate of a condition again, both counted from 0, by the reference and the backend."""
+    """One replicate of a condition again, both counted from 0, by the reference and the backend.
+
+    Parameters
+    ----------
+    scenario : path, TOML text, dict or Scenario
+        What to simulate (docs/scenario.md).
+    replicate : int
+        Number of the replicate, from 0.
+    condition : int
+        Number of the condition, from 0.
+    set : dict or list of "KEY=VALUE", optional
+        Keys to set, over those of the scenario.
+    seed : int, optional
+        Instead of the scenario's.
+    backend : "auto", "reference", "cpu" or "cuda"
+        What computes; "auto" takes the GPU where there is one.
+    threads : int, optional
+        All of the machine without it. The bits do not depend on it.
+
+    Returns
+    -------
+    Replay
+        Arrays "X" [n, d], "Y" [n], weights [query, head, n], ...
+
+    Raises
+    ------
+    ScenarioError
+        A number beyond those of the scenario.
+    """
     replicate, condition = index("replicate", replicate), index("condition", condition)
     backend = text_of("backend", backend)
     given = Source(scenario, set, seed)
@@ -247,6 +473,7 @@ class Comparison(Document):
 
     @property
     def same_bits(self) -> bool:
+        """True where nodes and estimates agree to the bit."""
         return bool(self.summary["same_bits"])
 
     @property
@@ -257,7 +484,25 @@ class Comparison(Document):
 
 
 def diff(a: Result | str | os.PathLike[str], b: Result | str | os.PathLike[str]) -> Comparison:
-    """Compares two results, of runs in memory or of their folders, as ``headlab diff``."""
+    """Compares two results, of runs in memory or of their folders, as ``headlab diff``.
+
+    Parameters
+    ----------
+    a : Result or path
+        One result.
+    b : Result or path
+        The other.
+
+    Returns
+    -------
+    Comparison
+        Figures with differences in standard errors.
+
+    Raises
+    ------
+    ScenarioError
+        A folder without results.
+    """
     with tempfile.TemporaryDirectory(prefix="headlab-") as folder:
         places = []
         for name, one in (("a", a), ("b", b)):
@@ -273,7 +518,7 @@ def diff(a: Result | str | os.PathLike[str], b: Result | str | os.PathLike[str])
             with translated():
                 found = _engine.diff(*places)
         except ScenarioError as error:
-            raise ScenarioError(in_memory.sub(r"\1", str(error))) from None
+            raise type(error)(in_memory.sub(r"\1", str(error))) from None
         text, table = (in_memory.sub(r"\1", text) for text in found)
         return Comparison(text, table)
 
@@ -285,6 +530,23 @@ def report(
     """Writes one HTML file with pictures of results, verdicts and folders (docs/report.md).
 
     Returns a line for everything that could not be used.
+
+    Parameters
+    ----------
+    path : path
+        The file to be written.
+    *sources : Result, Verdicts, Allocation, Diversity or path
+        What it shows.
+
+    Returns
+    -------
+    list of str
+        A line for everything that could not be used.
+
+    Raises
+    ------
+    ScenarioError
+        Nothing to show, or a file that cannot be written.
     """
     if not isinstance(path, str | os.PathLike):
         raise ScenarioError(

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _engine
 from ._arguments import flag, index
@@ -74,19 +74,56 @@ class Tabular:
         """One row a figure: condition, keys, figure, value, mcse, lower, upper of 95 %."""
         return frame_of(self._made((), "columns", long=True))
 
-    def table(self, *figures: str, format: str = "markdown", **options: Any) -> str:
+    def table(self, *figures: str, format: Literal["markdown", "latex", "csv"] = "markdown", **options: Any) -> str:
         """The text that ``headlab table`` writes: "csv", "latex" or "markdown" (docs/tables.md).
 
         `figures` by their names, or "all"; without any those that ``print`` shows. Options:
         of="heads", "queries", "pairs" or "growth"; long=True; rows="d", columns="n" of a two-way table;
         where={"bandwidth": 0.4}; digits=2 of a standard error; pm=True for ± in LaTeX.
+
+        Parameters
+        ----------
+        *figures : str
+            Names of figures, or "all".
+        format : "markdown", "latex" or "csv"
+            What the text is.
+        **options : by name
+            As above.
+
+        Returns
+        -------
+        str
+            Numbers in the units of the figures.
+
+        Raises
+        ------
+        ScenarioError
+            An unknown figure or option.
         """
-        if format in ("columns", "cells"):
+        if format in ("columns", "cells"):  # of this class alone
             raise ScenarioError(f"format: is {format} (allowed: csv, latex, markdown)")
         return str(self._made(figures, format, **options))
 
     def to_latex(self, *figures: str, **options: Any) -> str:
-        """A tabular with the rules of booktabs and the S columns of siunitx."""
+        """A tabular with the rules of booktabs and the S columns of siunitx.
+
+        Parameters
+        ----------
+        *figures : str
+            As in ``table``.
+        **options : by name
+            As in ``table``.
+
+        Returns
+        -------
+        str
+            LaTeX.
+
+        Raises
+        ------
+        ScenarioError
+            An unknown figure or option.
+        """
         return self.table(*figures, format="latex", **options)
 
     def _repr_html_(self) -> str:

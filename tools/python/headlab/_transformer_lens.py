@@ -58,6 +58,27 @@ def from_transformer_lens(
     A rotary model needs its ``hook_rot_q`` and ``hook_rot_k``. All layers, or some; `document` numbers
     the document of each sequence. Where its weights were folded or centred, as they are by default,
     they are not those of a checkpoint: a plan of removal is not written to one.
+
+    Parameters
+    ----------
+    cache : ActivationCache or dict
+        Arrays by the names of their hooks.
+    model : HookedTransformer
+        The model they are of.
+    layers : list of int, optional
+        Layers of the model; all without it.
+    document : array [B], optional
+        The document of each sequence; each its own without it.
+
+    Returns
+    -------
+    Activations
+        Arrays of every layer, axes in the order of headlab.
+
+    Raises
+    ------
+    ScenarioError
+        A hook that is missing, by its name.
     """
     numbers = range(len(model.blocks)) if layers is None else [index("layers", one) for one in layers]
     found = {}

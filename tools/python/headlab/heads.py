@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
@@ -49,6 +50,7 @@ class Heads:
 
     @property
     def architecture(self) -> str:
+        """The family of the model, empty where the file does not say."""
         return self._engine.architecture
 
     @property
@@ -68,21 +70,91 @@ class Heads:
         return len(self.layers)
 
     def w_q(self, layer: int) -> NDArray[Any] | None:
-        """Projections of queries [H, d, k]."""
+        """Projections of queries [H, d, k].
+
+        Parameters
+        ----------
+        layer : int
+            Number of the layer in the model.
+
+        Returns
+        -------
+        array [H, d, k] or None
+            None where the file has none.
+
+        Raises
+        ------
+        ScenarioError
+            No such layer.
+        """
         layer = index("layer", layer)
         with translated():
             return cast("NDArray[Any] | None", self._engine.w_q(layer))
 
     def w_k(self, layer: int) -> NDArray[Any] | None:
-        """Projections of keys [H, d, k]."""
+        """Projections of keys [H, d, k].
+
+        Parameters
+        ----------
+        layer : int
+            Number of the layer in the model.
+
+        Returns
+        -------
+        array [H, d, k] or None
+            None where the file has none.
+
+        Raises
+        ------
+        ScenarioError
+            No such layer.
+        """
         layer = index("layer", layer)
         with translated():
             return cast("NDArray[Any] | None", self._engine.w_k(layer))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Writes NetCDF (.nc), or NPY (.npy) of a single layer, as ``headlab import-heads``."""
+        """Writes NetCDF (.nc), or NPY (.npy) of a single layer, as ``headlab import-heads``.
+
+        Parameters
+        ----------
+        path : path
+            Ends in .nc, or in .npy.
+        overwrite : bool
+            True replaces what is there; otherwise it stays.
+
+        Raises
+        ------
+        ScenarioError
+            The file is there already, or cannot hold several layers.
+        """
         with translated():
             self._engine.save(path_text("path", path), flag("overwrite", overwrite))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        with tempfile.TemporaryDirectory(prefix="headlab-") as folder:
+            path = os.path.join(folder, "heads.nc")
+            self.save(path)
+            with open(path, "rb") as file:
+                return _heads_of_bytes, (file.read(), self._engine.name)
+
+    def __eq__(self, other: object) -> bool:
+        """The same layers with the same bases and projections."""
+        import numpy as np
+
+        if not isinstance(other, Heads):
+            return NotImplemented
+        return self.layers == other.layers and all(
+            np.array_equal(mine, theirs) if mine is not None and theirs is not None else mine is theirs
+            for layer in self.layers
+            for mine, theirs in (
+                (self[layer], other[layer]),
+                (self.w_q(layer), other.w_q(layer)),
+                (self.w_k(layer), other.w_k(layer)),
+            )
+        )
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         first = self[self.layers[0]]
@@ -91,6 +163,15 @@ class Heads:
             f"{self._engine.name}: {what}{len(self)} layers, H {first.shape[0]}, "
             f"d {first.shape[1]}, k {first.shape[2]}"
         )
+
+
+def _heads_of_bytes(content: bytes, name: str) -> Heads:
+    with tempfile.TemporaryDirectory(prefix="headlab-") as folder:
+        path = os.path.join(folder, "heads.nc")
+        with open(path, "wb") as file:
+            file.write(content)
+        with translated():
+            return Heads(engine.read_heads(path, name))
 
 
 def from_safetensors(
@@ -108,6 +189,37 @@ def from_safetensors(
 
     The family comes from config.json beside it, or from `arch` with `heads` (docs/real-heads.md).
     All layers, or one.
+
+    Parameters
+    ----------
+    checkpoint : path
+        A safetensors file, the index of several, or their folder.
+    layer : int, optional
+        One layer; all without it.
+    arch : str
+        A family of ``headlab list architectures``; "auto" as config.json says.
+    config : path, optional
+        config.json, where it lies elsewhere.
+    heads : int, optional
+        Heads of a layer, without config.json.
+    kv_heads : int, optional
+        Groups of heads that share keys, likewise.
+    threads : int, optional
+        All of the machine without it. The bits do not depend on it.
+    progress : bool or callable
+        True shows a bar; a function is called with a dict.
+
+    Returns
+    -------
+    Heads
+        Bases, projections and the temperature of each layer.
+
+    Raises
+    ------
+    ScenarioError
+        A family that is not known, tensors that are missing or of another shape: the message says what to pass.
+    MissingFileError
+        There is no such file: a FileNotFoundError too.
     """
     layer = None if layer is None else index("layer", layer)
     if layer is not None and not 0 <= layer < 4096:
@@ -124,13 +236,45 @@ def from_safetensors(
 
 
 def read(path: str | os.PathLike[str]) -> Heads:
-    """Heads of a file of ``headlab import-heads`` or of an NPY file [H, d, k]."""
+    """Heads of a file of ``headlab import-heads`` or of an NPY file [H, d, k].
+
+    Parameters
+    ----------
+    path : path
+        NetCDF or NPY.
+
+    Returns
+    -------
+    Heads
+        Of every layer in the file.
+
+    Raises
+    ------
+    ScenarioError
+        A file that is missing or holds no heads.
+    """
     with translated():
         return Heads(engine.read_heads(path_text("path", path)))
 
 
 def from_array(array: Any) -> Heads:
-    """Heads [H, d, k] of any matrices of rank k, whose column spaces count."""
+    """Heads [H, d, k] of any matrices of rank k, whose column spaces count.
+
+    Parameters
+    ----------
+    array : array [H, d, k]
+        One matrix a head.
+
+    Returns
+    -------
+    Heads
+        One layer, number 0.
+
+    Raises
+    ------
+    ScenarioError
+        Another shape, or numbers that are not finite.
+    """
     import numpy as np
 
     if isinstance(array, list | tuple):
@@ -143,7 +287,23 @@ def from_array(array: Any) -> Heads:
 
 
 def as_heads(given: Any) -> Heads:
-    """Heads of whatever they were given as."""
+    """Heads of whatever they were given as.
+
+    Parameters
+    ----------
+    given : array [H, d, k], path or Heads
+        What they are given as.
+
+    Returns
+    -------
+    Heads
+        As `read` and `from_array` make them.
+
+    Raises
+    ------
+    ScenarioError
+        As there.
+    """
     if isinstance(given, Heads):
         return given
     if isinstance(given, str | os.PathLike):

@@ -273,7 +273,27 @@ class Plots:
         return values, errors
 
     def figure(self, figure: str, over: str | None = None, ax: Axes | None = None) -> Axes:
-        """One figure of each condition, over a swept key; a line for each value of the others."""
+        """One figure of each condition, over a swept key; a line for each value of the others.
+
+        Parameters
+        ----------
+        figure : str
+            Name of a figure, as list(r) has them.
+        over : str, optional
+            The swept key along the axis, where there are several.
+        ax : matplotlib Axes, optional
+            Where to draw; new ones without it.
+
+        Returns
+        -------
+        matplotlib Axes
+            Error bars are one standard error, in the unit of the figure.
+
+        Raises
+        ------
+        ScenarioError
+            Several swept keys and none chosen.
+        """
         import numpy as np
 
         values, errors = self._numbers(figure, "figure")
@@ -308,6 +328,23 @@ class Plots:
         """MSE with its terms, bias², variance and covariance, over a swept key.
 
         The values of other swept keys are told by line and marker.
+
+        Parameters
+        ----------
+        over : str, optional
+            The swept key along the axis, where there are several.
+        ax : matplotlib Axes, optional
+            Where to draw; new ones without it.
+
+        Returns
+        -------
+        matplotlib Axes
+            Squared units of the response.
+
+        Raises
+        ------
+        ScenarioError
+            Several swept keys and none chosen.
         """
         import numpy as np
 
@@ -344,7 +381,23 @@ class Plots:
         return ax
 
     def decomposition(self, ax: Axes | None = None) -> Axes:
-        """bias², variance and covariance stacked to the MSE, a bar for each condition."""
+        """bias², variance and covariance stacked to the MSE, a bar for each condition.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; new ones without it.
+
+        Returns
+        -------
+        matplotlib Axes
+            Squared units of the response.
+
+        Raises
+        ------
+        ScenarioError
+            A result without these figures.
+        """
         import numpy as np
 
         known = {figure: self._numbers(figure, "decomposition") for figure in ("mse", *_TERMS)}
@@ -385,7 +438,27 @@ class Plots:
         return ax
 
     def covariance(self, condition: int = 0, query: int = 0, ax: Axes | None = None) -> Axes:
-        """Covariances between heads at a query as a matrix, each with its MCSE to the same digit."""
+        """Covariances between heads at a query as a matrix, each with its MCSE to the same digit.
+
+        Parameters
+        ----------
+        condition : int
+            Number of the condition, from 0.
+        query : int
+            Number of the query, from 0.
+        ax : matplotlib Axes, optional
+            Where to draw; new ones without it.
+
+        Returns
+        -------
+        matplotlib Axes
+            Heads by heads, squared units of the response.
+
+        Raises
+        ------
+        ScenarioError
+            No such condition or query.
+        """
         import numpy as np
 
         if "head_covariance" not in self._r:
@@ -428,7 +501,25 @@ class Plots:
         return ax
 
     def convergence(self, figure: str = "mse", ax: Axes | None = None) -> Axes:
-        """MSE with its standard error by the number of replicates, from the nodes."""
+        """MSE with its standard error by the number of replicates, from the nodes.
+
+        Parameters
+        ----------
+        figure : str
+            Name of a figure, as list(r) has them.
+        ax : matplotlib Axes, optional
+            Where to draw; new ones without it.
+
+        Returns
+        -------
+        matplotlib Axes
+            Estimates over replicates, in the unit of the figure.
+
+        Raises
+        ------
+        ScenarioError
+            A result without nodes.
+        """
         import numpy as np
 
         if figure != "mse":
@@ -514,6 +605,23 @@ def verdicts(v: Iterable[Any], ax: Axes | None = None) -> Axes:
     """Effects of verdicts ± 2 standard errors, over the grey range in which a form still holds.
 
     An effect that is far larger than the margins is an arrow at the edge, with its value.
+
+    Parameters
+    ----------
+    v : Verdicts
+        What ``hl.validate`` gives.
+    ax : matplotlib Axes, optional
+        Where to draw; new ones without it.
+
+    Returns
+    -------
+    matplotlib Axes
+        Effects with 95 % intervals.
+
+    Raises
+    ------
+    ScenarioError
+        No verdict has an effect.
     """
     rows = list(v) if isinstance(v, Iterable) else [v]
     if not all(hasattr(one, "effect") for one in rows):

@@ -219,10 +219,16 @@ nb::tuple kernel_of(nb::handle kernel) {
 
 template <class T>
 void bind_attention_of(nb::module_& module, const char* forward, const char* backward) {
+  const std::string given = "arrays: tuple[typing.Any, ...], rule: dict[str, typing.Any], ";
+  const std::string rest = "threads: str | None) -> typing.Any";
   module.def(forward, &attend_arrays<T>, nb::arg("arrays"), nb::arg("rule"),
-             nb::arg("threads").none());
+             nb::arg("threads").none(),
+             nb::sig(("def " + std::string(forward) + "(" + given + rest).c_str()));
   module.def(backward, &attend_arrays_backward<T>, nb::arg("upstream"), nb::arg("arrays"),
-             nb::arg("rule"), nb::arg("wanted"), nb::arg("threads").none());
+             nb::arg("rule"), nb::arg("wanted"), nb::arg("threads").none(),
+             nb::sig(("def " + std::string(backward) + "(upstream: typing.Any, " + given +
+                      "wanted: list[bool], " + rest)
+                         .c_str()));
 }
 
 }  // namespace
@@ -230,7 +236,8 @@ void bind_attention_of(nb::module_& module, const char* forward, const char* bac
 void bind_attention(nb::module_& module) {
   bind_attention_of<float>(module, "attend_float32", "attend_backward_float32");
   bind_attention_of<double>(module, "attend_float64", "attend_backward_float64");
-  module.def("kernel_of", &kernel_of, nb::arg("kernel"));
+  module.def("kernel_of", &kernel_of, nb::arg("kernel"),
+             nb::sig("def kernel_of(kernel: dict[str, typing.Any]) -> tuple[str, float]"));
 }
 
 }  // namespace headlab::python

@@ -25,6 +25,7 @@
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/commands/plot.h"
+#include "tools/cli/compression_table.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/table.h"
@@ -212,13 +213,51 @@ std::unique_ptr<Job> start_import(const tools::ImportHeadsArguments& arguments,
       });
 }
 
-std::shared_ptr<const Heads> read_heads(const std::string& path) {
+/// \param name what messages call them; empty: the path
+std::shared_ptr<const Heads> read_heads(const std::string& path, const std::string& name) {
   const nb::gil_scoped_release released;
   const auto lock = use_netcdf();
   auto heads = std::make_shared<Heads>();
   heads->file = read_head_file(path);
-  heads->name = path;
+  heads->name = name.empty() ? path : name;
   return heads;
+}
+
+/// The compressed heads and the document of the losses.
+/// \param inputs [rows][d], or None
+std::unique_ptr<Job> start_compress(
+    const std::shared_ptr<const Heads>& heads, int rank, const std::string& by,
+    const std::optional<nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>>&
+        inputs,
+    bool centre, std::optional<int> layer, std::uint64_t keys, std::uint64_t replicates,
+    std::uint64_t seed, const OptionalText& threads) {
+  CompressionSetting setting{.rank = rank,
+                             .centre = centre,
+                             .tokens = {},
+                             .keys = keys,
+                             .replicates = replicates,
+                             .seed = seed};
+  if (inputs) {
+    setting.tokens =
+        Eigen::Map<const RowMajor>(inputs->data(), static_cast<Eigen::Index>(inputs->shape(0)),
+                                   static_cast<Eigen::Index>(inputs->shape(1)));
+  }
+  const LowRankMethod method = *low_rank_method(tools::known_word("--by", by, low_rank_methods()));
+  return std::make_unique<Job>(cpu_session(threads), [=](Job& job) {
+    HeadFile file = heads->file;
+    if (layer) file.layers = {layer_of(*heads, *layer)};
+    const int count = thread_count(job.session().threads);
+    const auto stop = job.session().stop_hook();
+    auto compressed = std::make_shared<Heads>();
+    compressed->file = compressed_heads(file, heads->name, method, setting, count, stop);
+    compressed->name = heads->name + ", rank " + std::to_string(rank);
+    const Compression losses = compression_of(file, heads->name, setting, count, stop);
+    return Job::MakeObject([compressed, json = compression_json(losses, heads->name, provenance()),
+                            text = tools::compression_text(losses, heads->name, "data")] {
+      return nb::object(
+          nb::make_tuple(nb::cast(std::shared_ptr<const Heads>(compressed)), json, text));
+    });
+  });
 }
 
 std::unique_ptr<Job> start_hdi(const std::shared_ptr<const Heads>& heads, int kv_heads,
@@ -321,7 +360,10 @@ void bind_studies(nb::module_& module) {
   bind_arguments<tools::ImportHeadsArguments>(module, "ImportHeadsArguments");
   module.def("import_heads", &start_import, nb::arg("arguments"), nb::arg("layer").none());
   module.def("heads_of_array", &heads_of_array, nb::arg("array"));
-  module.def("read_heads", &read_heads, nb::arg("path"));
+  module.def("read_heads", &read_heads, nb::arg("path"), nb::arg("name") = "");
+  module.def("compress", &start_compress, nb::arg("heads"), nb::arg("rank"), nb::arg("by"),
+             nb::arg("inputs").none(), nb::arg("centre"), nb::arg("layer").none(), nb::arg("keys"),
+             nb::arg("replicates"), nb::arg("seed"), nb::arg("threads").none());
   module.def("hdi", &start_hdi, nb::arg("heads"), nb::arg("kv_heads"), nb::arg("seed"),
              nb::arg("top"), nb::arg("threads").none());
 

@@ -397,3 +397,77 @@ def test_masked_numbers_are_rejected(small: dict[str, Any]) -> None:
         hl.nw(x, np.zeros(4), np.zeros((1, 1)), np.ones((1, 1, 1)), {"law": "gaussian", "bandwidth": 1})
     whole = np.ma.masked_array(np.zeros((4, 1)), mask=False)
     hl.nw(whole, np.zeros(4), np.zeros((1, 1)), np.ones((1, 1, 1)), {"law": "gaussian", "bandwidth": 1})
+
+
+def test_equal_scenarios_compare_equal(small: dict[str, Any], subspaces: np.ndarray, tmp_path: Path) -> None:
+    one, other = hl.scenario(small), hl.scenario(small)
+    assert one == other
+    other["data.n"] = 41
+    assert one != other
+    other["data.n"] = 40
+    assert one == other
+    one["heads.subspaces"], other["heads.subspaces"] = subspaces, subspaces.copy()
+    assert one == other
+    other["heads.subspaces"] = subspaces[::-1]
+    assert one != other
+    # The same text names other files in another folder.
+    text = '[data]\ndesign = { law = "file", path = "x.npy" }\n'
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "s.toml").write_text(text)
+    assert hl.scenario(tmp_path / "a/s.toml") == hl.scenario(tmp_path / "a/s.toml")
+    assert hl.scenario(tmp_path / "a/s.toml") != hl.scenario(tmp_path / "b/s.toml")
+    assert one != "text"
+
+
+def test_sweeps_take_ranges_arrays_and_single_values(small: dict[str, Any], subspaces: np.ndarray) -> None:
+    for given, wanted in (
+        (range(20, 50, 10), [20, 30, 40]), (30, [30]), (np.arange(20, 40, 10), [20, 30]), (np.int64(30), [30]),
+        ((20, 30), [20, 30]), ((n for n in (20, 30)), [20, 30]),
+    ):  # fmt: skip
+        r = hl.run(hl.sweep(small, {"data.n": given}), replicates=8)
+        assert list(r["n"]) == wanted
+    assert len(hl.run(hl.sweep(small, {"heads.subspaces": subspaces}), replicates=8)["mse"]) == 1
+    assert len(hl.run(hl.sweep(small, {"heads.subspaces": [subspaces, subspaces]}), replicates=8)["mse"]) == 2
+    assert len(hl.run(hl.sweep(small, {"heads.kernel.law": "gaussian"}), replicates=8)["mse"]) == 1
+
+
+def test_keys_are_completed(small: dict[str, Any]) -> None:
+    assert "heads.kernel.bandwidth" in hl.scenario(small)._ipython_key_completions_()
+    assert "mse_mcse" in hl.run(small, replicates=8)._ipython_key_completions_()
+    assert "X" in hl.dataset(small, 2)._ipython_key_completions_()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: hl.open("nowhere"), lambda: hl.scenario("nowhere.toml"), lambda: hl.run("nowhere.toml"),
+        lambda: hl.heads.from_safetensors("nowhere.safetensors", arch="llama", heads=2), lambda: hl.heads.read("nowhere.nc"),
+        lambda: hl.hdi("nowhere.npy"), lambda: hl.heads.open_activations("nowhere.nc"), lambda: hl.diff("nowhere", "nowhere"),
+        lambda: hl.heads.open_measured("nowhere.nc"),
+    ],
+)  # fmt: skip
+def test_missing_files_are_file_not_found_errors(call: Callable[[], Any]) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere") as caught:
+        call()
+    assert isinstance(caught.value, hl.ScenarioError)
+
+
+def test_messages_name_arrays_as_the_caller_does(small: dict[str, Any]) -> None:
+    small["heads"]["subspaces"] = np.ones((2, 6, 2))
+    with pytest.raises(hl.ScenarioError) as caught:
+        hl.run(small)
+    assert ".npy" not in str(caught.value) and "heads.subspaces" in str(caught.value)
+    small["heads"]["subspaces"] = {"law": "haar"}
+    small["data"]["design"] = np.full((30, 6), np.nan)
+    with pytest.raises(hl.ScenarioError) as caught:
+        hl.run(small)
+    assert ".npy" not in str(caught.value) and "data.design" in str(caught.value)
+
+
+def test_nobody_is_told_to_configure_a_build(small: dict[str, Any]) -> None:
+    if "cuda" in hl._engine.build()["backends"]:
+        pytest.skip("this build has a CUDA backend")
+    with pytest.raises(hl.ScenarioError) as caught:
+        hl.run(small, backend="cuda")
+    assert "cmake" not in str(caught.value) and "--" not in str(caught.value)

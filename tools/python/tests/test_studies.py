@@ -478,6 +478,6 @@ def test_notebooks_run(name: str) -> None:
     import nbformat
 
     book = nbformat.read(f"tools/python/examples/{name}.ipynb", as_version=4)
-    nbclient.NotebookClient(book, timeout=120, resources={"metadata": {"path": "."}}).execute()
+    nbclient.NotebookClient(book, timeout=120, resources={"metadata": {"path": "tools/python/examples"}}).execute()
     outputs = [out for cell in book.cells for out in cell.get("outputs", [])]
     assert any("image/png" in out.get("data", {}) for out in outputs)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training sets as a data set of PyTorch. A module of its own, which is imported where PyTorch is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils.data import IterableDataset, get_worker_info
+
+if TYPE_CHECKING:
+    from ._dataset import TrainingSets
+
+
+class Batches(IterableDataset):  # type: ignore[misc,unused-ignore]
+    """Dicts of tensors, `batch` training sets each; workers of a DataLoader share them."""
+
+    def __init__(self, sets: TrainingSets, batch: int, dtype: Any) -> None:
+        self.sets = sets
+        self.batch = batch
+        self.dtype = torch.get_default_dtype() if dtype is None else dtype
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        worker = get_worker_info()
+        number, count = (worker.id, worker.num_workers) if worker else (0, 1)
+        for first in range(number * self.batch, self.sets.replicates, count * self.batch):
+            threads = 1 if worker else None
+            size = min(self.batch, self.sets.replicates - first)
+            yield {
+                name: self._tensor(array)
+                for name, array in self.sets.draw(first, size, threads=threads).items()
+            }
+
+    def _tensor(self, array: Any) -> Any:
+        tensor = torch.from_numpy(array)
+        return tensor.to(self.dtype) if tensor.dtype.is_floating_point else tensor
+
+    def __len__(self) -> int:
+        return -(-self.sets.replicates // self.batch)
