@@ -5,13 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "engine/files/document.h"
+
 namespace headlab {
 
 /// How the projections of queries, keys and values share tensors. H heads, G groups of keys.
 enum class ProjectionLayout {
   separate,         ///< one tensor for queries [H k], one for keys [G k]
   query_key_value,  ///< one tensor: queries of all heads, then keys, then values [(H + 2 G) k]
-  by_head           ///< one tensor: query, key and value of head 0, then of head 1, ... [3 H k]
+  by_group          ///< one tensor: queries, key and value of group 0, then of group 1, ...
 };
 
 /// A member of config.json with the values that the import is correct for.
@@ -33,12 +35,14 @@ struct Architecture {
   ProjectionLayout layout = ProjectionLayout::separate;
   bool input_first = false;  ///< weights are [in, out] and not [out, in]
 
-  /// Gain of the norm in front of a layer; the first name that is there is taken.
+  /// Gain of the norm in front of a layer; the first name that is there is taken. Empty: the
+  /// projections see the residual stream as it is.
   std::vector<std::string> gains;
   std::vector<std::string> first_gains = {};  ///< of layer 0, where its norm has another name
   double gain_offset = 0;                     ///< added to the stored gain
 
-  /// Gains [k] of norms of each query and each key; empty where heads have none.
+  /// Gains of norms of queries and keys, [k] of each head or of all heads side by side; empty where
+  /// there are none.
   std::string query_norm = {};
   std::string key_norm = {};
 
@@ -52,7 +56,14 @@ struct Architecture {
   std::string head_dim = {};
   std::string hidden = "hidden_size";
   int usual_head_dim = 0;  ///< where config.json has none; 0: hidden over heads
+  std::string scaled_by = {};   ///< logits are divided by the root of this member
+  std::string multiplier = {};  ///< logits are multiplied by this member
+  /// Sets the groups of keys from members that only this family has; null: `kv_heads` says them.
+  int (*groups)(const Value& config, int heads) = nullptr;
   std::vector<ConfigRequirement> required = {};
+
+  /// The temperature is not sqrt(k), but stands in config.json.
+  bool has_own_temperature() const { return !scaled_by.empty() || !multiplier.empty(); }
 
   /// `name` and `also`.
   std::vector<std::string> model_types() const;
@@ -66,6 +77,11 @@ std::vector<std::string> architecture_names();
 
 /// The family called `name`, as --arch has it. Throws InvalidInput, naming --arch.
 const Architecture& find_architecture(const std::string& name);
+
+/// A model of no family, whose tensors have these names: # in the place of the layer. One pattern
+/// for both: queries, keys and values stand in one tensor in this order.
+Architecture named_tensors(const std::string& query, const std::string& key,
+                           const std::string& gain);
 
 /// The family of a model_type of config.json, or nullptr.
 const Architecture* architecture_of_model_type(const std::string& model_type);

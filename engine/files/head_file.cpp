@@ -99,6 +99,7 @@ class NetcdfReader {
     file.origin = text("checkpoint");
     file.kv_heads = kv_heads();
     file.left_out = text("left_out");
+    file.constant_coordinate = root_.has_attribute("constant_coordinate");
     return file;
   }
 
@@ -321,6 +322,7 @@ void write_netcdf(const std::string& path, const HeadFile& file) {
   root.put_attribute("positions", file.rotary ? "rotary" : "absolute");
   root.put_attribute("kv_heads", std::int64_t{file.kv_heads});
   root.put_attribute("left_out", file.left_out);
+  if (file.constant_coordinate) root.put_attribute("constant_coordinate", std::int64_t{1});
   root.define_dimension("layer", file.layers.size());
   root.define_dimension("head", static_cast<std::size_t>(file.heads()));
   root.define_dimension("d", static_cast<std::size_t>(file.d()));

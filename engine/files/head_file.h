@@ -46,6 +46,7 @@ struct HeadFile {
   std::string architecture;              ///< empty where the file does not say
   std::string origin;                    ///< the file that the heads were taken from
   int kv_heads = 0;                      ///< G: heads h G / H share keys, rounded down; 0: not said
+  bool constant_coordinate = false;      ///< the last input is always 1: its weights are the biases
   std::string left_out;                  ///< what the heads lack of the model's logits
   int model_heads = 0;                   ///< heads of a layer of the model; 0: those of layer 0
   std::vector<DeficientHead> deficient;  ///< heads of the model that are not in `layers`

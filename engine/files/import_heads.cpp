@@ -49,12 +49,17 @@ class Importer {
     }
     HeadFile out;
     out.model_heads = heads;
-    for (const int number : layers()) {
+    const std::vector<int> numbers = layers();
+    biases_ = import_.biases && std::ranges::any_of(numbers, [&](int n) { return has_biases(n); });
+    for (const int number : numbers) {
       HeadLayer layer = read_layer(number, out.deficient);
       if (!layer.subspaces.empty()) out.layers.push_back(std::move(layer));
     }
     if (out.layers.empty()) fail("has no head whose keys have full rank");
-    out.temperature = std::sqrt(static_cast<double>(out.k()));
+    const HeadCounts& counts = import_.counts;
+    out.temperature = counts.temperature.value_or(std::sqrt(static_cast<double>(out.k()))) /
+                      (counts.rotary_factor * counts.rotary_factor);
+    out.constant_coordinate = biases_;
     out.rotary = names_.rotary;
     out.architecture = names_.name;
     out.origin = file_.source();
@@ -64,7 +69,8 @@ class Importer {
   }
 
  private:
-  /// A weight as a matrix [in][out], so that a token x becomes matrix^T x.
+  /// A weight as a matrix [in][out], so that a token x becomes matrix^T x. With biases the last of
+  /// the inputs is 1.
   struct Projections {
     MatrixXd query;  ///< [d][H k]
     MatrixXd key;    ///< [d][G k]
@@ -143,7 +149,34 @@ class Importer {
     using ByRows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
     const Eigen::Map<const ByRows> rows(numbers.data(), static_cast<Index>(shape[0]),
                                         static_cast<Index>(shape[1]));
-    return names_.input_first ? MatrixXd(rows) : MatrixXd(rows.transpose());
+    MatrixXd weight = names_.input_first ? MatrixXd(rows) : MatrixXd(rows.transpose());
+    if (!biases_) return weight;
+    weight.conservativeResize(weight.rows() + 1, Eigen::NoChange);
+    weight.bottomRows(1).setZero();
+    const std::string bias = bias_of(name);
+    if (file_.has(bias)) weight.bottomRows(1) = plain_vector(bias, weight.cols()).transpose();
+    return weight;
+  }
+
+  /// The bias that goes with a weight, which is there or not.
+  static std::string bias_of(std::string weight) {
+    const std::size_t at = weight.rfind("weight");
+    return at == std::string::npos ? "" : weight.replace(at, 6, "bias");
+  }
+
+  /// The names of gains of the norm in front of a layer.
+  const std::vector<std::string>& gains(int layer) const {
+    return layer == 0 && !names_.first_gains.empty() ? names_.first_gains : names_.gains;
+  }
+
+  bool has_bias(const std::vector<std::string>& weights, int layer) const {
+    const auto name = find(weights, layer);
+    return name && file_.has(bias_of(*name));
+  }
+
+  bool has_biases(int layer) const {
+    return has_bias({names_.query}, layer) || has_bias({names_.key}, layer) ||
+           has_bias(gains(layer), layer);
   }
 
   Projections projections(int layer) {
@@ -166,23 +199,27 @@ class Importer {
     const Index heads = import_.counts.heads, kv_heads = import_.counts.kv_heads;
     const Index k = out.query.cols() / heads;
     if (out.key.rows() != out.query.rows() || k * heads != out.query.cols() ||
-        k * kv_heads != out.key.cols() || k > out.query.rows()) {
+        k * kv_heads != out.key.cols() || k > inputs(out.query)) {
       fail(query, "tensors " + query + " and " + key + " project " +
-                      std::to_string(out.query.rows()) + " and " + std::to_string(out.key.rows()) +
-                      " dimensions to " + std::to_string(out.query.cols()) + " and " +
-                      std::to_string(out.key.cols()) + ", which is not H k and G k for " +
-                      counts_text() + " - are --heads and --kv-heads right?");
+                      std::to_string(inputs(out.query)) + " and " +
+                      std::to_string(inputs(out.key)) + " dimensions to " +
+                      std::to_string(out.query.cols()) + " and " + std::to_string(out.key.cols()) +
+                      ", which is not H k and G k for " + counts_text() +
+                      " - are --heads and --kv-heads right?");
     }
     return out;
   }
+
+  /// Of a weight, without the constant one.
+  Index inputs(const MatrixXd& weight) const { return weight.rows() - (biases_ ? 1 : 0); }
 
   /// The parts of a tensor that holds queries, keys and values.
   Projections fused(const std::string& name) {
     const MatrixXd all = matrix(name);
     const Index heads = import_.counts.heads, kv_heads = import_.counts.kv_heads;
     const Index parts = heads + 2 * kv_heads, k = all.cols() / parts;
-    if (k < 1 || k * parts != all.cols() || k > all.rows()) {
-      fail(name, "tensor " + name + " projects " + std::to_string(all.rows()) + " dimensions to " +
+    if (k < 1 || k * parts != all.cols() || k > inputs(all)) {
+      fail(name, "tensor " + name + " projects " + std::to_string(inputs(all)) + " dimensions to " +
                      std::to_string(all.cols()) + ", which is not (H + 2 G) k for " +
                      counts_text() + " - are --heads and --kv-heads right?");
     }
@@ -190,10 +227,12 @@ class Importer {
       return {.query = all.leftCols(heads * k), .key = all.middleCols(heads * k, kv_heads * k)};
     }
     Projections out{.query = MatrixXd(all.rows(), heads * k),
-                    .key = MatrixXd(all.rows(), heads * k)};
-    for (Index h = 0; h < heads; ++h) {
-      out.query.middleCols(h * k, k) = all.middleCols(3 * h * k, k);
-      out.key.middleCols(h * k, k) = all.middleCols((3 * h + 1) * k, k);
+                    .key = MatrixXd(all.rows(), kv_heads * k)};
+    const Index shared = heads / kv_heads;
+    for (Index g = 0; g < kv_heads; ++g) {
+      const Index first = g * (shared + 2) * k;
+      out.query.middleCols(g * shared * k, shared * k) = all.middleCols(first, shared * k);
+      out.key.middleCols(g * k, k) = all.middleCols(first + shared * k, k);
     }
     return out;
   }
@@ -203,49 +242,56 @@ class Importer {
            " heads and G = " + std::to_string(import_.counts.kv_heads) + " of keys";
   }
 
-  VectorXd vector(const std::string& name, Index length) {
+  VectorXd plain_vector(const std::string& name, Index length) {
     const auto& shape = file_.info(name).shape;
     if (shape != std::vector<std::uint64_t>{static_cast<std::uint64_t>(length)}) {
       fail(name,
            "tensor " + name + " is " + shape_text(shape) + ", needs " + std::to_string(length));
     }
     const std::vector<double> numbers = file_.read(name);
-    return Eigen::Map<const VectorXd>(numbers.data(), length).array() + names_.gain_offset;
+    return Eigen::Map<const VectorXd>(numbers.data(), length);
+  }
+  VectorXd gain(const std::string& name, Index length) {
+    return plain_vector(name, length).array() + names_.gain_offset;
   }
 
   /// Folds in the gain of the norm in front, and those of norms of single queries and keys.
   void fold_gains(Projections& w, int layer) {
-    const bool first = layer == 0 && !names_.first_gains.empty();
-    const VectorXd g =
-        vector(need(first ? names_.first_gains : names_.gains, layer), w.query.rows());
-    w.query = g.asDiagonal() * w.query;
-    w.key = g.asDiagonal() * w.key;
+    if (!names_.gains.empty()) fold_gain_in_front(w, need(gains(layer), layer));
     if (names_.query_norm.empty()) return;
     const Index k = w.query.cols() / import_.counts.heads;
     const auto fold = [&](const std::string& pattern, MatrixXd& all) {
-      const VectorXd gain = vector(need({pattern}, layer), k);
+      const std::string name = need({pattern}, layer);
+      const bool each = file_.info(name).shape == std::vector{static_cast<std::uint64_t>(k)};
+      const VectorXd own = gain(name, each ? k : all.cols());
       for (Index h = 0; h < all.cols() / k; ++h) {
-        all.middleCols(h * k, k) *= gain.asDiagonal();
+        all.middleCols(h * k, k) *= own.segment(each ? 0 : h * k, k).asDiagonal();
       }
     };
     fold(names_.query_norm, w.query);
     fold(names_.key_norm, w.key);
   }
 
+  void fold_gain_in_front(Projections& w, const std::string& name) {
+    const Index d = inputs(w.query);
+    const VectorXd g = gain(name, d);
+    const bool shifts = biases_ && file_.has(bias_of(name));
+    const VectorXd shift = shifts ? plain_vector(bias_of(name), d) : VectorXd(VectorXd::Zero(d));
+    for (MatrixXd* all : {&w.query, &w.key}) {
+      if (shifts) all->bottomRows(1) += shift.transpose() * all->topRows(d);
+      all->topRows(d) = g.asDiagonal() * all->topRows(d);
+    }
+  }
+
   /// What the heads lack of the model's logits.
   std::string left_out(int layer) const {
-    const auto has_bias = [&](const std::vector<std::string>& weights) {
-      return std::ranges::any_of(weights, [&](std::string name) {
-        if (!name.ends_with("weight")) return false;
-        name.replace(name.size() - 6, 6, "bias");
-        return find({name}, layer).has_value();
-      });
-    };
     std::vector<std::string> all;
     if (!names_.left_out.empty()) all.push_back(names_.left_out);
-    if (has_bias({names_.query, names_.key})) all.push_back("biases of queries and keys");
-    if (has_bias(layer == 0 && !names_.first_gains.empty() ? names_.first_gains : names_.gains)) {
-      all.push_back("bias of the norm");
+    if (!biases_) {
+      if (has_bias({names_.query}, layer) || has_bias({names_.key}, layer)) {
+        all.push_back("biases of queries and keys");
+      }
+      if (has_bias(gains(layer), layer)) all.push_back("bias of the norm");
     }
     return listed(all);
   }
@@ -299,6 +345,7 @@ class Importer {
   const HeadImport& import_;
   const Architecture& names_;
   const int threads_;
+  bool biases_ = false;  ///< weights have a row of them
 };
 
 }  // namespace

@@ -514,8 +514,10 @@ TEST_F(Checkpoint, TheWidthOfAHeadFollowsFromTheConfiguration) {
 
 TEST_F(Checkpoint, TheArchitectureComesFromTheConfiguration) {
   const auto family = [&](const std::string& type) {
-    std::ofstream(path_) << R"({"model_type": ")" + type +
-                                R"(", "num_attention_heads": 4, "n_head": 4, "n_heads": 4})";
+    std::ofstream(path_)
+        << R"({"model_type": ")" + type +
+               R"(", "num_attention_heads": 4, "n_head": 4, "n_heads": 4, "attention_multiplier": 1,
+                                    "query_pre_attn_scalar": 4})";
     return read_model_config(path_, nullptr).architecture->name;
   };
   for (const Architecture& one : architectures()) {
@@ -525,15 +527,109 @@ TEST_F(Checkpoint, TheArchitectureComesFromTheConfiguration) {
     std::ofstream(path_) << text;
     return refusal([&] { read_model_config(path_, nullptr); });
   };
-  EXPECT_EQ(refused("{}"),
-            "model_type: is missing - say by --arch which names the tensors have (allowed: bert, "
-            "distilbert, gemma, gpt2, gpt_neox, llama, phi3, qwen2, qwen3, roberta, vit)");
-  EXPECT_EQ(refused(R"({"model_type": "gemma3"})"),
-            "model_type: is \"gemma3\" (allowed: bert, camembert, deit, distilbert, gemma, gpt2, "
-            "gpt_neox, llama, mistral, mixtral, phi3, qwen2, qwen2_moe, qwen3, qwen3_moe, roberta, "
-            "vit, xlm-roberta) - did you mean \"gemma\"? - other models compute attention in other "
-            "ways");
+  EXPECT_EQ(
+      refused("{}"),
+      "model_type: is missing - say by --arch which names the tensors have (allowed: bert, "
+      "bloom, distilbert, falcon, gemma, gemma2, gemma3, glm4, gpt2, gpt_neox, gpt_oss, granite, "
+      "llama, olmo2, opt, phi, phi3, qwen2, qwen3, roberta, smollm3, stablelm, starcoder2, vit)");
+  EXPECT_EQ(
+      refused(R"({"model_type": "gemma9"})"),
+      "model_type: is \"gemma9\" (allowed: bert, bloom, camembert, deit, distilbert, falcon, "
+      "gemma, gemma2, gemma3, gemma3_text, glm4, gpt2, gpt_neox, gpt_oss, granite, llama, "
+      "mistral, mixtral, olmo2, opt, phi, phi3, qwen2, qwen2_moe, qwen3, qwen3_moe, roberta, "
+      "smollm3, stablelm, starcoder2, vit, xlm-roberta) - did you mean \"gemma\"? - other models "
+      "compute attention in other ways: name their tensors with --query and --key");
   EXPECT_EQ(refused(R"({"model_type": 7})").substr(0, 16), "model_type: is 7");
+}
+
+TEST_F(Checkpoint, TemperaturesComeFromTheConfiguration) {
+  const auto read = [&](const std::string& text) {
+    std::ofstream(path_) << R"({"num_attention_heads": 4, )" + text + "}";
+    return read_model_config(path_, nullptr).counts;
+  };
+  const auto refused = [&](const std::string& text) { return refusal([&] { read(text); }); };
+  EXPECT_EQ(read(R"("model_type": "llama")").temperature, std::nullopt);
+  EXPECT_EQ(read(R"("model_type": "gemma2", "query_pre_attn_scalar": 256)").temperature, 16);
+  EXPECT_EQ(read(R"("model_type": "granite", "attention_multiplier": 0.125)").temperature, 8);
+  EXPECT_EQ(refused(R"("model_type": "gemma2")"), "query_pre_attn_scalar: is missing");
+  EXPECT_EQ(refused(R"("model_type": "granite", "attention_multiplier": -1)"),
+            "attention_multiplier: is -1, needs a number above 0");
+
+  const auto factor = [&](const std::string& scaling) {
+    return read(R"("model_type": "llama", "max_position_embeddings": 64, )" + scaling)
+        .rotary_factor;
+  };
+  EXPECT_EQ(factor(R"("rope_scaling": null)"), 1);
+  EXPECT_EQ(factor(R"("rope_scaling": {"rope_type": "linear", "factor": 4})"), 1);
+  const double yarn = 0.1 * std::log(4.0) + 1;
+  EXPECT_DOUBLE_EQ(factor(R"("rope_scaling": {"type": "yarn", "factor": 4})"), yarn);
+  EXPECT_DOUBLE_EQ(factor(R"("rope_parameters": {"rope_type": "yarn", "factor": 4})"), yarn);
+  EXPECT_EQ(factor(R"("rope_scaling": {"type": "yarn", "factor": 4, "attention_factor": 1.5})"),
+            1.5);
+  EXPECT_DOUBLE_EQ(
+      factor(
+          R"("rope_scaling": {"type": "yarn", "factor": 4, "mscale": 0.5, "mscale_all_dim": 2})"),
+      (0.05 * std::log(4.0) + 1) / (0.2 * std::log(4.0) + 1));
+  EXPECT_DOUBLE_EQ(
+      factor(R"("original_max_position_embeddings": 16, "rope_scaling": {"type": "longrope"})"),
+      std::sqrt(1 + std::log(4.0) / std::log(16.0)));
+  EXPECT_EQ(refused(R"("model_type": "phi", "partial_rotary_factor": 0.5,
+                       "rope_scaling": {"type": "yarn", "factor": 4})"),
+            "rope_scaling: multiplies a part of each query and key, which no temperature does");
+  EXPECT_EQ(
+      refused(R"("model_type": "llama", "rope_parameters": {"full_attention":
+                       {"rope_type": "yarn", "factor": 4}})"),
+      "rope_parameters: multiplies queries and keys of some layers alone - choose layers with "
+      "--query and --key");
+  EXPECT_EQ(refused(R"("model_type": "llama", "rope_scaling": {"type": "yarn"})"),
+            "rope_scaling: has no factor and no attention_factor");
+}
+
+TEST_F(Checkpoint, GroupsOfFalconComeFromItsOwnMembers) {
+  const auto groups = [&](const std::string& text) {
+    std::ofstream(path_) << R"({"model_type": "falcon", "num_attention_heads": 8)" + text + "}";
+    return read_model_config(path_, nullptr).counts.kv_heads;
+  };
+  EXPECT_EQ(groups(""), 1);
+  EXPECT_EQ(groups(R"(, "multi_query": true)"), 1);
+  EXPECT_EQ(groups(R"(, "multi_query": false)"), 8);
+  EXPECT_EQ(groups(R"(, "new_decoder_architecture": true, "num_kv_heads": 2)"), 2);
+}
+
+TEST_F(Checkpoint, ModelsOfTextAndImagesHaveATextModelInside) {
+  std::ofstream(path_) << R"({"model_type": "llava", "text_config": {"model_type": "llama",
+                              "num_attention_heads": 8, "num_key_value_heads": 2}})";
+  const ModelConfig config = read_model_config(path_, nullptr);
+  EXPECT_EQ(config.architecture->name, "llama");
+  EXPECT_EQ(config.counts.kv_heads, 2);
+}
+
+TEST_F(Checkpoint, BiasesAreWeightsOfAConstantCoordinate) {
+  SmallCheckpoint c = small_gpt2();
+  c.add("transformer.h.1.attn.c_attn.bias", {36}, 7);
+  c.add("transformer.h.1.ln_1.bias", {12}, 8);
+  HeadImport what = of("gpt2");
+  EXPECT_FALSE(import(c, what).constant_coordinate);
+  what.biases = true;
+  EXPECT_FALSE(import(small_gpt2(), what).constant_coordinate);
+  const HeadFile file = import(c, what);
+  EXPECT_TRUE(file.constant_coordinate);
+  EXPECT_EQ(file.d(), 13);
+  EXPECT_EQ(file.left_out, "");
+  // Layer 0 has none.
+  EXPECT_EQ(file.layers[0].w_q[1].row(12).cwiseAbs().maxCoeff(), 0);
+  for (int h = 0; h < 3; ++h) {
+    for (int j = 0; j < 4; ++j) {
+      double expected = c.at("transformer.h.1.attn.c_attn.bias", size_t(4 * h + j));
+      for (int i = 0; i < 12; ++i) {
+        expected += double(c.at("transformer.h.1.ln_1.bias", size_t(i))) *
+                    c.at("transformer.h.1.attn.c_attn.weight", size_t(36 * i + 4 * h + j));
+      }
+      // Thirteen terms below 1 in float64.
+      EXPECT_NEAR(file.layers[1].w_q[size_t(h)](12, j), expected, 1e-14);
+    }
+  }
+  EXPECT_EQ(file.layers[1].w_q[0].topRows(12), import(c, of("gpt2")).layers[1].w_q[0]);
 }
 
 TEST_F(Checkpoint, CountsComeFromTheConfiguration) {

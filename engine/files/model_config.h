@@ -2,6 +2,7 @@
 /// \file What config.json says of a trained model: its family and its numbers of heads.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -16,10 +17,14 @@ struct HeadCounts {
   std::optional<int> layers;    ///< of the model, where it is known
   std::optional<int> head_dim;  ///< k, where it is known; otherwise the shapes of tensors say it
   std::optional<int> dimensions = {};  ///< d, the same
+  std::optional<double> temperature = {};  ///< where it is not sqrt(k)
+  /// What rotary positions multiply queries and keys by, each of them.
+  double rotary_factor = 1;
 };
 
 /// The family of a model with its counts.
 struct ModelConfig {
+  std::shared_ptr<const Architecture> own = {};  ///< of no family: what `architecture` points to
   const Architecture* architecture = nullptr;
   HeadCounts counts;
 };

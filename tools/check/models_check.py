@@ -63,13 +63,17 @@ class Layer:
         self.key_gain = np.exp(random.standard_normal(K)).astype(np.float32)
 
     def heads(self, offset, head_norms):
-        """W_Q and W_K [H][d][k] in float64."""
-        gain = offset + self.gain.astype(np.float64)
+        """W_Q and W_K [H][d][k] in float64; without an offset there is no norm in front."""
+        gain = np.ones(D) if offset is None else offset + self.gain.astype(np.float64)
+        if offset == 1:
+            query_gain, key_gain = 1 + self.query_gain.astype(np.float64), 1 + self.key_gain.astype(np.float64)
+        else:
+            query_gain, key_gain = self.query_gain, self.key_gain
         query = np.split(gain[:, None] * self.query, HEADS, axis=1)
         key = np.split(gain[:, None] * self.key, self.groups, axis=1)
         key = [key[h * self.groups // HEADS] for h in range(HEADS)]
         query, key = np.array(query), np.array(key)
-        return (query * self.query_gain, key * self.key_gain) if head_norms else (query, key)
+        return (query * query_gain, key * key_gain) if head_norms else (query, key)
 
 
 def bert_like(prefix):
@@ -102,11 +106,32 @@ def gpt2(tensors, n, layer):
         [layer.query, layer.key, layer.value])
 
 
+def by_group(layer):
+    """Queries, key and value of group after group, [out][in]."""
+    parts = [np.split(weight, layer.groups, axis=1) for weight in (layer.query, layer.key, layer.value)]
+    return np.hstack([part[g] for g in range(layer.groups) for part in parts]).T
+
+
 def gpt_neox(tensors, n, layer):
     tensors[f"gpt_neox.layers.{n}.input_layernorm.weight"] = layer.gain
-    parts = [np.split(weight, HEADS, axis=1) for weight in (layer.query, layer.key, layer.value)]
-    tensors[f"gpt_neox.layers.{n}.attention.query_key_value.weight"] = np.hstack(
-        [part[h] for h in range(HEADS) for part in parts]).T
+    tensors[f"gpt_neox.layers.{n}.attention.query_key_value.weight"] = by_group(layer)
+
+
+def bloom(tensors, n, layer):
+    tensors[f"transformer.h.{n}.input_layernorm.weight"] = layer.gain
+    tensors[f"transformer.h.{n}.self_attention.query_key_value.weight"] = by_group(layer)
+
+
+def falcon(tensors, n, layer):
+    tensors[f"transformer.h.{n}.ln_attn.weight"] = layer.gain
+    tensors[f"transformer.h.{n}.self_attention.query_key_value.weight"] = by_group(layer)
+
+
+def opt(tensors, n, layer):
+    name = f"model.decoder.layers.{n}."
+    tensors[name + "self_attn_layer_norm.weight"] = layer.gain
+    tensors[name + "self_attn.q_proj.weight"] = layer.query.T
+    tensors[name + "self_attn.k_proj.weight"] = layer.key.T
 
 
 def llama(tensors, n, layer):
@@ -128,6 +153,13 @@ def qwen3(tensors, n, layer):
     tensors[f"model.layers.{n}.self_attn.k_norm.weight"] = layer.key_gain
 
 
+def olmo2(tensors, n, layer):
+    qwen3(tensors, n, layer)
+    del tensors[f"model.layers.{n}.input_layernorm.weight"]
+    for part, gain, count in (("q", layer.query_gain, HEADS), ("k", layer.key_gain, layer.groups)):
+        tensors[f"model.layers.{n}.self_attn.{part}_norm.weight"] = np.tile(gain, count)
+
+
 def phi3(tensors, n, layer):
     tensors[f"model.layers.{n}.input_layernorm.weight"] = layer.gain
     tensors[f"model.layers.{n}.self_attn.qkv_proj.weight"] = np.hstack(
@@ -136,18 +168,34 @@ def phi3(tensors, n, layer):
 
 USUAL = {"num_attention_heads": HEADS, "num_hidden_layers": LAYERS, "hidden_size": D}
 GROUPED = {**USUAL, "num_key_value_heads": 2, "head_dim": K}
+# What is added to a gain; None: no norm stands in front.
+OFFSETS = {"gemma": 1, "gemma2": 1, "gemma3": 1, "olmo2": None}
+HEAD_NORMS = {"gemma3", "olmo2", "qwen3"}
 # model_type: (how a layer is stored, config.json, groups of keys, rotary)
 MODELS = {
     "bert": (bert_like("bert"), USUAL, HEADS, False),
+    "bloom": (bloom, {**USUAL, "n_head": HEADS, "n_layer": LAYERS}, HEADS, False),
     "distilbert": (distilbert, {"n_heads": HEADS, "n_layers": LAYERS, "dim": D}, HEADS, False),
+    "falcon": (falcon, {**USUAL, "new_decoder_architecture": True, "num_kv_heads": 2}, 2, True),
     "gemma": (llama, GROUPED, 2, True),
+    "gemma2": (llama, {**GROUPED, "query_pre_attn_scalar": K}, 2, True),
+    "gemma3": (qwen3, {**GROUPED, "query_pre_attn_scalar": K}, 2, True),
+    "glm4": (qwen2, GROUPED, 2, True),
     "gpt2": (gpt2, {"n_head": HEADS, "n_layer": LAYERS, "n_embd": D}, HEADS, False),
     "gpt_neox": (gpt_neox, USUAL, HEADS, True),
+    "gpt_oss": (qwen2, GROUPED, 2, True),
+    "granite": (llama, {**GROUPED, "attention_multiplier": K**-0.5}, 2, True),
     "llama": (llama, GROUPED, 2, True),
+    "olmo2": (olmo2, GROUPED, 2, True),
+    "opt": (opt, USUAL, HEADS, False),
+    "phi": (qwen2, GROUPED, 2, True),
     "phi3": (phi3, {**USUAL, "num_key_value_heads": 2}, 2, True),
     "qwen2": (qwen2, GROUPED, 2, True),
     "qwen3": (qwen3, GROUPED, 2, True),
     "roberta": (bert_like("roberta"), USUAL, HEADS, False),
+    "smollm3": (llama, GROUPED, 2, True),
+    "stablelm": (qwen2, GROUPED, 2, True),
+    "starcoder2": (qwen2, GROUPED, 2, True),
     "vit": (vit, USUAL, HEADS, False),
 }
 
@@ -192,10 +240,11 @@ def check_model(headlab, folder, model_type, random):
     figures = json.loads(call(folder, headlab, "hdi", "heads.nc", "--json", "-").stdout)
     file = netCDF4.Dataset(folder / "heads.nc")
     worst = 0.0
+    offset, head_norms = OFFSETS.get(model_type, 0), model_type in HEAD_NORMS
     for n, layer in enumerate(layers):
-        query, key = layer.heads(1 if model_type == "gemma" else 0, model_type == "qwen3")
+        query, key = layer.heads(offset, head_norms)
         worst = max(worst, check_layer(figures["layers"][n], file, n, query, key, groups, rotary))
-        wrong = layer.heads(0 if model_type == "gemma" else 1, model_type == "qwen3")
+        wrong = layer.heads(0 if offset == 1 else 1, head_norms)
         must_fail("w_k", file["w_k"][n], wrong[1])
     file.close()
 

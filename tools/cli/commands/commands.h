@@ -94,6 +94,8 @@ struct ImportHeadsArguments : CommonArguments {
   std::optional<int> layer;
   std::optional<std::string> config;
   std::optional<int> heads, kv_heads;
+  std::optional<std::string> query, key, gain;  ///< names of tensors, of a model of no family
+  bool biases = false;
 
   void list(Options& options);
 };

@@ -51,6 +51,9 @@ std::string table(const HeadFile& file) {
   }
   return text + "\n\n" + columns.text("  ") +
          "\ncondition: median over heads of largest over smallest singular value of the keys\n" +
+         (file.constant_coordinate
+              ? "biases: the last of the " + std::to_string(file.d()) + " inputs is always 1\n"
+              : "") +
          (file.left_out.empty() ? "" : "left out: " + file.left_out + " (docs/real-heads.md)\n") +
          deficient_text(file);
 }
@@ -86,11 +89,55 @@ void ImportHeadsArguments::list(Options& options) {
                  max_model_heads);
   options.number("--kv-heads", "G", "Heads with keys of their own, where others share them",
                  kv_heads, 1, max_model_heads);
+  options.text("--query", "PATTERN",
+               "Name of the query projection, with # for the layer, instead of --arch: "
+               "blocks.#.attn.qkv.weight",
+               query);
+  options.text("--key", "PATTERN",
+               "Name of the key projection; that of --query where queries, keys and values are one",
+               key);
+  options.text("--gain", "PATTERN", "Name of the gain of the norm in front, with --query", gain);
+  options.flag("--biases", "Keep biases, as weights of a last coordinate that is always 1", biases);
   take(options,
        {{"--out", "heads.nc, or heads.npy for one layer", "FILE"}, "--overwrite", "--threads"});
 }
 
+namespace {
+
+/// Of a model whose tensors are named by --query and --key.
+ModelConfig config_of_named_tensors(const ImportHeadsArguments& arguments) {
+  if (!arguments.query || !arguments.key) {
+    throw InvalidInput("import-heads: --query and --key go together - name both");
+  }
+  if (arguments.architecture != nullptr || arguments.config) {
+    throw InvalidInput("import-heads: --query and --key name the tensors - leave out " +
+                       std::string(arguments.config ? "--config" : "--arch"));
+  }
+  for (const std::string& pattern : {*arguments.query, *arguments.key}) {
+    if (pattern.find('#') == std::string::npos) {
+      throw InvalidInput("--query and --key: " + one_line(pattern) +
+                         " has no # in the place of the layer");
+    }
+  }
+  if (!arguments.heads) {
+    throw InvalidInput("import-heads: --query and --key need --heads, the heads of a layer");
+  }
+  const int heads = *arguments.heads;
+  const auto own = std::make_shared<const Architecture>(
+      named_tensors(*arguments.query, *arguments.key, arguments.gain.value_or("")));
+  return {.own = own,
+          .architecture = own.get(),
+          .counts = {.heads = heads,
+                     .kv_heads = arguments.kv_heads.value_or(heads),
+                     .layers = {},
+                     .head_dim = {}}};
+}
+
+}  // namespace
+
 ModelConfig model_config_of(const ImportHeadsArguments& arguments) {
+  if (arguments.query || arguments.key) return config_of_named_tensors(arguments);
+  if (arguments.gain) throw InvalidInput("--gain: names a tensor beside --query and --key");
   const Architecture* const named = arguments.architecture;
   const bool by_type = named == nullptr;
   const bool counted = arguments.heads || arguments.kv_heads;
@@ -115,6 +162,10 @@ ModelConfig model_config_of(const ImportHeadsArguments& arguments) {
   }
   if (!arguments.heads) {
     throw InvalidInput("import-heads: the number of heads is missing - give --config or --heads");
+  }
+  if (named->has_own_temperature()) {
+    throw InvalidInput("import-heads: the temperature of " + named->name +
+                       " stands in its config.json - give --config");
   }
   const int heads = *arguments.heads;
   return {.architecture = named,
@@ -150,6 +201,7 @@ ExitCode import_from_checkpoint(const ImportHeadsArguments& arguments) {
                                       {.architecture = config.architecture,
                                        .counts = config.counts,
                                        .layer = arguments.layer,
+                                       .biases = arguments.biases,
                                        .stop = stop_requested},
                                       threads);
   end_on_signals();

@@ -58,6 +58,11 @@ class Heads:
         """Queries and keys are turned by their position first."""
         return self._engine.rotary
 
+    @property
+    def left_out(self) -> str:
+        """What the heads lack of the model's logits; empty where the file does not say."""
+        return self._engine.left_out
+
     def __getitem__(self, layer: int) -> NDArray[Any]:
         layer = index("layer", layer)
         with translated():
@@ -182,6 +187,10 @@ def from_safetensors(
     config: str | os.PathLike[str] | None = None,
     heads: int | None = None,
     kv_heads: int | None = None,
+    query: str | None = None,
+    key: str | None = None,
+    gain: str | None = None,
+    biases: bool = False,
     threads: int | None = None,
     progress: Progress = False,
 ) -> Heads:
@@ -204,6 +213,14 @@ def from_safetensors(
         Heads of a layer, without config.json.
     kv_heads : int, optional
         Groups of heads that share keys, likewise.
+    query : str, optional
+        Name of the query projections of a model of no family, with # for the layer.
+    key : str, optional
+        Of the key projections; the same where queries, keys and values are one tensor.
+    gain : str, optional
+        Of the gain of the norm in front, likewise.
+    biases : bool
+        Keep biases, as weights of a last input that is always 1: d grows by one.
     threads : int, optional
         All of the machine without it. The bits do not depend on it.
     progress : bool or callable
@@ -228,7 +245,8 @@ def from_safetensors(
     assign(
         arguments, checkpoint=path_text("checkpoint", checkpoint), arch=text("arch", arch),
         config=None if config is None else path_text("config", config), heads=whole(heads),
-        kv_heads=whole(kv_heads), threads=whole(threads),
+        kv_heads=whole(kv_heads), query=query, key=key, gain=gain,
+        biases=flag("biases", biases), threads=whole(threads),
     )  # fmt: skip
     with translated():
         job = engine.import_heads(arguments, layer)

@@ -204,6 +204,7 @@ std::unique_ptr<Job> start_import(const tools::ImportHeadsArguments& arguments,
         const HeadImport import{.architecture = config.architecture,
                                 .counts = config.counts,
                                 .layer = layer,
+                                .biases = arguments.biases,
                                 .stop = job.session().stop_hook()};
         auto heads = std::make_shared<Heads>();
         heads->file =
