@@ -33,11 +33,6 @@ constexpr std::array comparisons = {
     Named{"==", FormulaOperation::equal},   Named{"!=", FormulaOperation::unequal},
     Named{"<", FormulaOperation::less},     Named{">", FormulaOperation::greater}};
 
-bool is_binary(FormulaOperation operation) {
-  return (operation >= FormulaOperation::add && operation <= FormulaOperation::power) ||
-         (operation >= FormulaOperation::less && operation <= FormulaOperation::max);
-}
-
 bool begins_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
@@ -181,12 +176,16 @@ class Parser {
     push({FormulaOperation::constant, value});
   }
 
-  /// Letters, digits, _, and as in keys "." and [0].
+  /// Letters, digits, _, as in keys "." and [0], and as in figures [0,1].
   std::string name() {
     const std::size_t first = at_;
-    while (at_ < text_.size() && (begins_name(text_[at_]) || is_digit(text_[at_]) ||
-                                  text_[at_] == '.' || text_[at_] == '[' || text_[at_] == ']')) {
-      ++at_;
+    bool in_index = false;
+    for (; at_ < text_.size(); ++at_) {
+      const char c = text_[at_];
+      if (c == '[') in_index = true;
+      if (c == ']') in_index = false;
+      const bool belongs = begins_name(c) || is_digit(c) || c == '.' || c == '[' || c == ']';
+      if (!belongs && !(in_index && c == ',')) break;
     }
     std::string word = text_.substr(first, at_ - first);
     skip();

@@ -56,6 +56,12 @@ enum class FormulaOperation {
   round
 };
 
+/// Whether an operation takes two numbers; the others take one, or none where they push it.
+HEADLAB_HD bool is_binary(FormulaOperation operation) {
+  return (operation >= FormulaOperation::add && operation <= FormulaOperation::power) ||
+         (operation >= FormulaOperation::less && operation <= FormulaOperation::max);
+}
+
 /// A text that is no formula. what() says what is wrong and where.
 class FormulaError : public std::invalid_argument {
  public:
@@ -152,13 +158,8 @@ HEADLAB_HD T value(const Number* program, int steps, const Variable& variable) {
       stack[++top] = variable(static_cast<int>(operand));
       continue;
     }
-    const bool binary =
-        operation == FormulaOperation::add || operation == FormulaOperation::subtract ||
-        operation == FormulaOperation::multiply || operation == FormulaOperation::divide ||
-        operation == FormulaOperation::power ||
-        (operation >= FormulaOperation::less && operation <= FormulaOperation::max);
     const T& b = stack[top];
-    if (binary) --top;
+    if (is_binary(operation)) --top;
     T& a = stack[top];
     switch (operation) {
       case FormulaOperation::add:

@@ -74,7 +74,7 @@ class UnitStudies : public FolderTest {
 
 /// A study whose outcome is a function of the seed; counts how often it is asked.
 CalibrationStudy counted_study(std::shared_ptr<std::atomic<int>> runs) {
-  return {.rates = {{.measured = Measured::false_alarm, .what = "a"}},
+  return {.rates = {{.measured = RateKind::false_alarm, .what = "a"}},
           .trials = 330,
           .trial = [runs](std::uint64_t seed) {
             ++*runs;

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <iterator>
 #include <limits>
+#include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -27,6 +29,21 @@ struct Remainder {
     visit("value", value, "value");
     visit("remainder", remainder, "next orders, or change on refinement");
   }
+};
+
+struct Measure;  // engine/moments/measures.h
+const std::string& name_of(const Measure& measure);
+const std::string& formula_text(const Measure& measure);
+/// In the order of the scenario.
+using Measures = std::vector<std::shared_ptr<const Measure>>;
+
+/// A figure that the scenario makes of others.
+template <class Number>
+struct Measured {
+  std::shared_ptr<const Measure> of;
+  Number number{};
+  /// The largest standard error of what it divides by, as a share of that.
+  double divisor_error = 0;
 };
 
 /// Components at one query x. A Number is an estimate with its standard error, a closed form with
@@ -64,6 +81,7 @@ struct ErrorTerms {
 
   double mse_query_se = std::numeric_limits<double>::quiet_NaN();  ///< of mse over the queries
 
+  std::vector<Measured<Number>> measures;
   std::vector<QueryErrorTerms<Number>> queries;
 
   /// \param queries_drawn the queries are a sample, so that mse_query_se says how far off they are
@@ -112,6 +130,11 @@ struct ErrorTerms {
     visit(
         "output_correlation", of.output_correlation, "head_covariance_mean / head_variance_mean",
         {.role = TableRole::sweep, .label = "correlation C/V", .title = "output correlation C/V"});
+    for (auto& measure : of.measures) {
+      const char* name = name_of(*measure.of).c_str();
+      visit(name, measure.number, formula_text(*measure.of).c_str(),
+            {.role = TableRole::sweep, .label = name});
+    }
   }
   template <class Terms, class Visitor>
   static void list_indices(Terms& of, Visitor& visit) {
@@ -163,6 +186,9 @@ std::vector<Number*> all_numbers(Terms& terms) {
 template <class To, class From, class Convert>
 ErrorTerms<To> converted(const ErrorTerms<From>& from, const Convert& convert) {
   ErrorTerms<To> to;
+  for (const Measured<From>& one : from.measures) {
+    to.measures.push_back({one.of, To{}, one.divisor_error});
+  }
   const std::vector<const From*> numbers = all_numbers<const From>(from);
   const std::vector<To*> places = all_numbers<To>(to);
   for (std::size_t i = 0; i < numbers.size(); ++i) *places[i] = convert(*numbers[i]);

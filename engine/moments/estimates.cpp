@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/moments/figure_rounding.h"
+#include "engine/moments/measured_terms.h"
 #include "kernels/controls.h"
 #include "kernels/plan.h"
 
@@ -326,6 +327,20 @@ void set_means(EstimatesOf<Number>& estimates, ErrorTerms<double> mean,
   estimates.weights_index = one_minus(estimates.weights_index);
 }
 
+/// Sets the measures of `estimates`. \param samples  averages, and the queries that measures name
+template <class Number, class Make>
+void set_measures(EstimatesOf<Number>& estimates, JackknifedEstimates& samples,
+                  const Measures& measures, const Make& number) {
+  add_measures(samples, measures, estimates.node_counts);
+  for (const Measured<Jackknifed>& one : samples.measures) {
+    const Jackknifed& sample = one.number;
+    estimates.measures.push_back({one.of,
+                                  number(sample.value, sample.leave_one_out,
+                                         Doubt{sample.rounding, sample.unseen, sample.carriers}),
+                                  one.divisor_error});
+  }
+}
+
 /// Sets the numbers of `estimates` from nodes that hold figures of draws.
 template <class Number, class Make>
 void set_from_draws(EstimatesOf<Number>& estimates, const MomentLayout& layout,
@@ -404,6 +419,14 @@ class VariationOfNodes {
   std::vector<double> squares_;  ///< [nodes]
 };
 
+Jackknifed make_jackknifed(double value, std::span<const double> leave_one_out,
+                           std::span<const double>, const Doubt& doubt) {
+  Jackknifed figure(value, {leave_one_out.begin(), leave_one_out.end()}, doubt.rounding);
+  figure.unseen = doubt.unseen;
+  figure.carriers = doubt.carriers;
+  return figure;
+}
+
 /// ConditionEstimates in which make(value, leave_one_out, counts, doubt) becomes of a number, its
 /// values [nodes] with one node left out, which are empty where there can be no standard error, and
 /// its Doubt.
@@ -411,8 +434,9 @@ class VariationOfNodes {
 template <class Number, class Make>
 EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<Node>& nodes,
                                 std::span<const double> head_weights, std::span<const double> truth,
-                                const ControlUse* use, const UnseenEvents& unseen, const Make& make,
-                                bool by_query = true, std::uint64_t replicates_of_run = 0) {
+                                const ControlUse* use, const UnseenEvents& unseen,
+                                const Measures& measures, const Make& make, bool by_query = true,
+                                std::uint64_t replicates_of_run = 0) {
   MomentLayout single = layout;
   single.queries = 1;
   QueryTerms set_terms(single, head_weights);
@@ -425,6 +449,10 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
     estimates.node_counts.push_back(static_cast<double>(node.moments.count));
     estimates.windows.add(node.moments.windows);
   }
+  JackknifedEstimates samples;  // behind measures
+  const auto sample = [](double value, std::span<const double> leave_one_out, const Doubt& doubt) {
+    return make_jackknifed(value, leave_one_out, {}, doubt);
+  };
   const std::uint64_t least =
       layout.per_draw ? min_draws_for_mcse * leaf_replicates : min_replicates_for_mcse;
   const bool with_error = estimates.replicates >= least && nodes.size() > 1;
@@ -434,11 +462,15 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
   };
   const UnseenEvents::Additions added = unseen.of(estimates.replicates);
   if (layout.per_draw) {
-    set_from_draws(estimates, layout, nodes, head_weights, errors,
-                   {.unseen = unseen_terms(added, heads), .alike = unseen.heads_are_alike()},
-                   number);
+    const Doubts of_draws{.unseen = unseen_terms(added, heads), .alike = unseen.heads_are_alike()};
+    set_from_draws(estimates, layout, nodes, head_weights, errors, of_draws, number);
+    if (measures.empty()) return estimates;
+    set_from_draws(samples, layout, nodes, head_weights, errors, of_draws, sample);
+    set_measures(estimates, samples, measures, number);
     return estimates;
   }
+  const std::vector<bool> is_measured =
+      measured_queries(measures, static_cast<std::size_t>(layout.queries));
 
   ErrorTerms<double> mean;                          // over the queries
   ErrorTerms<double> terms;                         // of one query, with a node left out or none
@@ -508,26 +540,31 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
     }
     variation.add(of_query);
 
-    if (!by_query) continue;
-    const double carriers = noise_hides_signal ? of_query.carriers(estimates.node_counts)
-                                               : std::numeric_limits<double>::infinity();
-    QueryErrorTerms<Number>& at = estimates.queries.emplace_back();
-    at.mse =
-        number(mse_by_query.back(), mse_leave_one_out, Doubt{mse_rounding, added.mse, carriers});
-    for (std::size_t h = 0; h < heads; ++h) {
-      at.head_bias.push_back(
-          number(of_heads[h], heads_leave_one_out[h], Doubt{rounding_of_heads[h], added.bias}));
-    }
-    if (!layout.pairwise()) continue;
-    at.head_covariance.resize(heads * heads);
-    for (std::size_t h = 0; h < heads; ++h) {
-      for (std::size_t l = h; l < heads; ++l) {
-        const std::size_t c = heads + layout.pair(h, l);
-        at.head_covariance[h * heads + l] = number(
-            of_heads[c], heads_leave_one_out[c],
-            Doubt{rounding_of_heads[c], h == l ? added.variance : added.covariance, carriers});
-        at.head_covariance[l * heads + h] = at.head_covariance[h * heads + l];
+    const auto set_query = [&](auto& at, const auto& make_number) {
+      const double carriers = noise_hides_signal ? of_query.carriers(estimates.node_counts)
+                                                 : std::numeric_limits<double>::infinity();
+      at.mse = make_number(mse_by_query.back(), mse_leave_one_out,
+                           Doubt{mse_rounding, added.mse, carriers});
+      for (std::size_t h = 0; h < heads; ++h) {
+        at.head_bias.push_back(make_number(of_heads[h], heads_leave_one_out[h],
+                                           Doubt{rounding_of_heads[h], added.bias}));
       }
+      if (!layout.pairwise()) return;
+      at.head_covariance.resize(heads * heads);
+      for (std::size_t h = 0; h < heads; ++h) {
+        for (std::size_t l = h; l < heads; ++l) {
+          const std::size_t c = heads + layout.pair(h, l);
+          at.head_covariance[h * heads + l] = make_number(
+              of_heads[c], heads_leave_one_out[c],
+              Doubt{rounding_of_heads[c], h == l ? added.variance : added.covariance, carriers});
+          at.head_covariance[l * heads + h] = at.head_covariance[h * heads + l];
+        }
+      }
+    };
+    if (by_query) set_query(estimates.queries.emplace_back(), number);
+    if (!measures.empty()) {
+      samples.queries.emplace_back();
+      if (is_measured[at_query]) set_query(samples.queries.back(), sample);
     }
   }
 
@@ -537,16 +574,10 @@ EstimatesOf<Number> estimate_as(const MomentLayout& layout, const std::vector<No
     estimates.mse_query_se = std::sqrt(square / (layout.queries - 1) / layout.queries);
   }
   if (noise_hides_signal) doubts.carriers = variation.carriers(estimates.node_counts);
+  if (!measures.empty()) set_means(samples, mean, without, doubts, mean_square, sample);
   set_means(estimates, std::move(mean), std::move(without), std::move(doubts), mean_square, number);
+  set_measures(estimates, samples, measures, number);
   return estimates;
-}
-
-Jackknifed make_jackknifed(double value, std::span<const double> leave_one_out,
-                           std::span<const double>, const Doubt& doubt) {
-  Jackknifed figure(value, {leave_one_out.begin(), leave_one_out.end()}, doubt.rounding);
-  figure.unseen = doubt.unseen;
-  figure.carriers = doubt.carriers;
-  return figure;
 }
 
 /// True where all heads of a plan are the same and see the same tokens.
@@ -614,9 +645,9 @@ UnseenEvents::Additions UnseenEvents::of(std::uint64_t replicates) const {
 
 ConditionEstimates estimate(const MomentTree& tree, std::span<const double> head_weights,
                             std::span<const double> truth, const ControlUse* use,
-                            const UnseenEvents& unseen) {
+                            const UnseenEvents& unseen, const Measures& measures) {
   return estimate_as<Estimate>(
-      tree.layout(), tree.jackknife_nodes(), head_weights, truth, use, unseen,
+      tree.layout(), tree.jackknife_nodes(), head_weights, truth, use, unseen, measures,
       [](double value, std::span<const double> leave_one_out, std::span<const double> counts,
          const Doubt& doubt) {
         if (leave_one_out.empty()) return Estimate{.value = value};
@@ -633,29 +664,31 @@ const ControlUse* control_use(const Plan& plan) {
   return plan.layout().controlled() ? &plan.controls->use : nullptr;
 }
 
-ConditionEstimates estimate(const MomentTree& tree, const Plan& plan) {
-  return estimate(tree, plan.head_weights, plan.truth, control_use(plan), UnseenEvents(plan));
+ConditionEstimates estimate(const MomentTree& tree, const Plan& plan, const Measures& measures) {
+  return estimate(tree, plan.head_weights, plan.truth, control_use(plan), UnseenEvents(plan),
+                  measures);
 }
 
 JackknifedEstimates jackknifed_estimates(const MomentTree& tree,
                                          std::span<const double> head_weights,
                                          std::span<const double> truth, const ControlUse* use,
-                                         const UnseenEvents& unseen) {
+                                         const UnseenEvents& unseen, const Measures& measures) {
   return estimate_as<Jackknifed>(tree.layout(), tree.jackknife_nodes(), head_weights, truth, use,
-                                 unseen, make_jackknifed);
+                                 unseen, measures, make_jackknifed);
 }
 
-JackknifedEstimates jackknifed_estimates(const MomentTree& tree, const Plan& plan) {
+JackknifedEstimates jackknifed_estimates(const MomentTree& tree, const Plan& plan,
+                                         const Measures& measures) {
   return jackknifed_estimates(tree, plan.head_weights, plan.truth, control_use(plan),
-                              UnseenEvents(plan));
+                              UnseenEvents(plan), measures);
 }
 
 JackknifedEstimates jackknifed_averages(const MomentTree& tree,
                                         std::span<const double> head_weights,
                                         std::span<const double> truth, const ControlUse* use,
-                                        const UnseenEvents& unseen) {
+                                        const UnseenEvents& unseen, const Measures& measures) {
   return estimate_as<Jackknifed>(tree.layout(), tree.jackknife_nodes(), head_weights, truth, use,
-                                 unseen, make_jackknifed, false);
+                                 unseen, measures, make_jackknifed, false);
 }
 
 std::vector<RareFigure> rare_figures(const ErrorTerms<Estimate>& terms) {
@@ -723,6 +756,7 @@ void set_digits(JackknifedEstimates& estimates, std::span<const double> truth, d
     }
     at.mse.digits = moment_rounding(at.mse.value, largest);
   }
+  set_digits_of_measures(estimates);
 }
 
 Moments draw_moments(const MomentLayout& layout, const Moments& leaf,
@@ -762,7 +796,7 @@ ErrorTerms<double> error_terms(const MomentLayout& layout, const Moments& moment
                                std::span<const double> head_weights, std::span<const double> truth,
                                const ControlUse* use, std::uint64_t replicates) {
   return estimate_as<double>(
-      layout, {{0, moments}}, head_weights, truth, use, UnseenEvents(),
+      layout, {{0, moments}}, head_weights, truth, use, UnseenEvents(), {},
       [](double value, auto&&...) { return value; }, true, replicates);
 }
 

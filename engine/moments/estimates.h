@@ -73,9 +73,10 @@ class UnseenEvents {
 /// \param use of exact controls, where the layout has them; null: all are used
 ConditionEstimates estimate(const MomentTree& tree, std::span<const double> head_weights,
                             std::span<const double> truth, const ControlUse* use = nullptr,
-                            const UnseenEvents& unseen = {});
+                            const UnseenEvents& unseen = {}, const Measures& measures = {});
 /// Those of a plan's tree.
-ConditionEstimates estimate(const MomentTree& tree, const Plan& plan);
+ConditionEstimates estimate(const MomentTree& tree, const Plan& plan,
+                            const Measures& measures = {});
 
 /// How the layout of a plan uses its controls; null where it has none.
 const ControlUse* control_use(const Plan& plan);
@@ -85,9 +86,11 @@ JackknifedEstimates jackknifed_estimates(const MomentTree& tree,
                                          std::span<const double> head_weights,
                                          std::span<const double> truth,
                                          const ControlUse* use = nullptr,
-                                         const UnseenEvents& unseen = {});
+                                         const UnseenEvents& unseen = {},
+                                         const Measures& measures = {});
 /// Those of a plan's tree.
-JackknifedEstimates jackknifed_estimates(const MomentTree& tree, const Plan& plan);
+JackknifedEstimates jackknifed_estimates(const MomentTree& tree, const Plan& plan,
+                                         const Measures& measures = {});
 
 /// Tells figures how far the rounding of a backend may have moved them (Jackknifed::digits).
 /// \param eps of an estimate, relative to the numbers that it is of
@@ -98,7 +101,8 @@ JackknifedEstimates jackknifed_averages(const MomentTree& tree,
                                         std::span<const double> head_weights,
                                         std::span<const double> truth,
                                         const ControlUse* use = nullptr,
-                                        const UnseenEvents& unseen = {});
+                                        const UnseenEvents& unseen = {},
+                                        const Measures& measures = {});
 
 /// A figure that too few replicates carry.
 struct RareFigure {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/moments/figure_name.h"
 
+#include <algorithm>
 #include <charconv>
 #include <sstream>
 
@@ -51,8 +52,10 @@ const std::vector<FigureKind>& figure_kinds() {
   return all;
 }
 
-const FigureKind& figure_kind(const std::string& option, const std::string& name) {
-  std::vector<std::string> names;
+FigureKind figure_kind(const std::string& option, const std::string& name,
+                       const std::vector<std::string>& measures) {
+  if (std::ranges::count(measures, name) > 0) return {.name = name};
+  std::vector<std::string> names = measures;
   for (const FigureKind& kind : figure_kinds()) {
     if (kind.name == name) return kind;
     names.push_back(kind.name);
@@ -61,10 +64,11 @@ const FigureKind& figure_kind(const std::string& option, const std::string& name
                      suggestion(name, names));
 }
 
-FigureName parse_figure(const std::string& option, const std::string& text) {
+FigureName parse_figure(const std::string& option, const std::string& text,
+                        const std::vector<std::string>& measures) {
   const std::size_t open = std::min(text.find('['), text.size());
   FigureName figure{.name = text.substr(0, open)};
-  const FigureKind& kind = figure_kind(option, figure.name);
+  const FigureKind kind = figure_kind(option, figure.name, measures);
   const auto reject_index = [&]() {
     throw InvalidInput(option + ": \"" + one_line(text) + "\" does not fit (allowed: " +
                        kind_text(kind) + (kind.axes.empty() ? ")" : ", numbers from 0)"));

@@ -37,11 +37,14 @@ struct FigureKind {
 const std::vector<FigureKind>& figure_kinds();
 
 /// The kind of a figure of that name; throws InvalidInput("OPTION: ...") where there is none.
-const FigureKind& figure_kind(const std::string& option, const std::string& name);
+/// \param measures  names of those of the scenario
+FigureKind figure_kind(const std::string& option, const std::string& name,
+                       const std::vector<std::string>& measures = {});
 
 /// Reads NAME or NAME[i,j]; throws InvalidInput("OPTION: ...") for a name or a number of indices
 /// that no figure has.
-FigureName parse_figure(const std::string& option, const std::string& text);
+FigureName parse_figure(const std::string& option, const std::string& text,
+                        const std::vector<std::string>& measures = {});
 
 /// Reads layers[L].METRIC; throws InvalidInput("OPTION: ...") for anything else and for a metric
 /// that layers do not have.

@@ -5,9 +5,11 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "kernels/formula.h"
 
 namespace headlab {
 namespace {
@@ -22,12 +24,30 @@ constexpr double max_growth = 4;
                      "at most 100 %; FIGURE@#3 for condition #3 alone)");
 }
 
+constexpr std::string_view difference_prefix = "difference_";
+
+/// A figure of the lists, or a name that a measure may have.
+FigureName figure_of(const std::string& text) {
+  std::vector<std::string> measures;
+  if (is_free_name(text) && std::ranges::count(figure_kinds(), text, &FigureKind::name) == 0) {
+    measures.push_back(text);
+  }
+  return parse_figure("--until", text, measures);
+}
+
 PrecisionTarget parse_target(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos) reject_target(text);
   const std::string left = text.substr(0, equals);
   const std::size_t at = std::min(left.find('@'), left.size());
-  PrecisionTarget target{.figure = parse_figure("--until", left.substr(0, at))};
+  std::string name = left.substr(0, at);
+  const bool of_difference = name.starts_with(difference_prefix);
+  if (of_difference) name.erase(0, difference_prefix.size());
+  PrecisionTarget target{.figure = figure_of(name), .of_difference = of_difference};
+  if (of_difference && !target.figure.index.empty()) {
+    throw InvalidInput("--until: " + one_line(left.substr(0, at)) +
+                       ": differences are of figures averaged over queries");
+  }
   if (at < left.size()) {
     const char* const first = left.data() + at + 2;
     const char* const last = left.data() + left.size();
@@ -43,19 +63,17 @@ PrecisionTarget parse_target(const std::string& text) {
   const bool fits = error == std::errc() && stop == end && target.limit > 0 &&
                     std::isfinite(target.limit) && (!target.relative || target.limit <= 100);
   if (!fits) reject_target(text);
-  if (target.relative && !figure_kind("--until", target.figure.name).positive) {
-    throw InvalidInput("--until: " + target.text() + ": " + target.figure.name +
-                       " may be 0 or negative, and a share of it is no measure - give its "
-                       "standard error itself, as " +
-                       target.figure.text() + "=0.001");
-  }
   return target;
 }
 
 }  // namespace
 
+std::string PrecisionTarget::figure_text() const {
+  return (of_difference ? std::string(difference_prefix) : "") + figure.text();
+}
+
 std::string PrecisionTarget::text() const {
-  return figure.text() + (condition ? "@#" + std::to_string(*condition) : "") + "=" +
+  return figure_text() + (condition ? "@#" + std::to_string(*condition) : "") + "=" +
          number_text(limit) + (relative ? "%" : "");
 }
 
@@ -80,6 +98,19 @@ std::vector<PrecisionTarget> parse_until(const std::string& text) {
   return targets;
 }
 
+void require_figures(std::span<const PrecisionTarget> targets,
+                     const std::vector<std::string>& measures) {
+  for (const PrecisionTarget& target : targets) {
+    const FigureKind kind = figure_kind("--until", target.figure.name, measures);
+    if (!target.relative || (kind.positive && !target.of_difference)) continue;
+    const std::string figure = target.figure_text();
+    throw InvalidInput("--until: " + target.text() + ": " + figure +
+                       " may be 0 or negative, and a share of it is no measure - give its "
+                       "standard error itself, as " +
+                       figure + "=0.001");
+  }
+}
+
 std::string until_text(std::span<const PrecisionTarget> targets) {
   std::string text;
   for (const PrecisionTarget& target : targets) text += (text.empty() ? "" : ",") + target.text();
@@ -99,12 +130,18 @@ double precision_ratio(const Estimate& figure, const PrecisionTarget& target) {
 }
 
 void Look::add(std::span<const PrecisionTarget> targets, std::size_t of_condition,
-               const ConditionEstimates& estimates) {
+               const ConditionEstimates& estimates, const ErrorTerms<Estimate>* difference) {
   for (std::size_t t = 0; t < targets.size(); ++t) {
     if (targets[t].condition.value_or(of_condition) != of_condition) continue;
-    const Estimate* figure = find_figure<Estimate>(estimates, targets[t].figure);
+    if (targets[t].of_difference && difference == nullptr) continue;
+    const ErrorTerms<Estimate>& terms = targets[t].of_difference ? *difference : estimates;
+    const Estimate* figure = find_figure<Estimate>(terms, targets[t].figure);
     double seen =
         figure ? precision_ratio(*figure, targets[t]) : std::numeric_limits<double>::quiet_NaN();
+    for (const Measured<Estimate>& measure : estimates.measures) {
+      if (figure != &measure.number) continue;
+      seen = std::max(seen, denominator_errors * measure.divisor_error);
+    }
     if (figure == &estimates.output_correlation || figure == &estimates.output_index) {
       const Estimate& divisor = estimates.head_variance_mean;
       if (figure->mcse > 0)

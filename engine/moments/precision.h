@@ -20,17 +20,26 @@ namespace headlab {
 /// The largest standard error that a figure may have.
 struct PrecisionTarget {
   FigureName figure;
+  bool of_difference = false;                 ///< to the condition of --against or --difference
   std::optional<std::size_t> condition = {};  ///< that alone, from 0; else all of them
   double limit = 0;                           ///< MCSE, or percent of the figure
   bool relative = false;                      ///< the limit is in percent
 
+  /// "mse", "difference_mse".
+  std::string figure_text() const;
   /// "mse@#3=1%", as in --until.
   std::string text() const;
   bool operator==(const PrecisionTarget&) const = default;
 };
 
-/// Reads "mse=1%,output_correlation=0.005,mse@#3=0.5%"; throws InvalidInput("--until: ...").
+/// Reads "mse=1%,output_correlation=0.005,mse@#3=0.5%,difference_mse=2e-5"; throws
+/// InvalidInput("--until: ..."). A name that no figure has is taken for that of a measure.
 std::vector<PrecisionTarget> parse_until(const std::string& text);
+
+/// Throws InvalidInput("--until: ...") for figures that are neither built in nor measures of these
+/// names, and for shares of what may be 0.
+void require_figures(std::span<const PrecisionTarget> targets,
+                     const std::vector<std::string>& measures);
 
 /// The same text of targets that were read.
 std::string until_text(std::span<const PrecisionTarget> targets);
@@ -49,9 +58,10 @@ struct Look {
   std::uint64_t undefined = 0;  ///< figures that are undefined, which replicates do not change
 
   bool met() const { return ratio <= 1 && undefined == 0; }
-  /// Adds what the estimates of one condition say.
+  /// Adds what the estimates of one condition say. \param difference  to its reference, null
+  /// where it has none
   void add(std::span<const PrecisionTarget> targets, std::size_t of_condition,
-           const ConditionEstimates& estimates);
+           const ConditionEstimates& estimates, const ErrorTerms<Estimate>* difference = nullptr);
   bool operator==(const Look&) const = default;
 };
 

@@ -18,13 +18,20 @@ namespace {
 JackknifedEstimates averages_of(const ConditionResult& one) {
   const std::optional<ControlUse> use = control_use(one);
   return jackknifed_averages(one.tree, one.plan.head_weights, one.plan.truth, use ? &*use : nullptr,
-                             UnseenEvents(one.plan));
+                             UnseenEvents(one.plan), one.condition->measures);
+}
+
+/// Terms without numbers that have the measures of others.
+template <class Number>
+ErrorTerms<Estimate> empty_terms(const ErrorTerms<Number>& like) {
+  ErrorTerms<Estimate> terms;
+  for (const Measured<Number>& one : like.measures) terms.measures.push_back({.of = one.of});
+  return terms;
 }
 
 /// Calls difference(i), which returns an estimate, for every number of a list.
 template <class Difference>
-ErrorTerms<Estimate> each_number(const Difference& difference) {
-  ErrorTerms<Estimate> terms;
+ErrorTerms<Estimate> each_number(ErrorTerms<Estimate> terms, const Difference& difference) {
   const std::vector<Estimate*> numbers = all_numbers<Estimate>(terms);
   for (std::size_t i = 0; i < numbers.size(); ++i) *numbers[i] = difference(i);
   return terms;
@@ -42,7 +49,7 @@ ErrorTerms<Estimate> paired_difference(const JackknifedEstimates& one,
                                        std::span<const double> counts) {
   const auto left = all_numbers<const Jackknifed>(one);
   const auto right = all_numbers<const Jackknifed>(other);
-  return each_number([&](std::size_t i) {
+  return each_number(empty_terms(one), [&](std::size_t i) {
     return paired_figure(*left[i] - *right[i], !left[i]->leave_one_out.empty(), counts);
   });
 }
@@ -51,7 +58,7 @@ ErrorTerms<Estimate> independent_difference(const ConditionEstimates& one,
                                             const ConditionEstimates& other) {
   const auto left = all_numbers<const Estimate>(one);
   const auto right = all_numbers<const Estimate>(other);
-  return each_number([&](std::size_t i) {
+  return each_number(empty_terms(one), [&](std::size_t i) {
     return Estimate{left[i]->value - right[i]->value, std::hypot(left[i]->mcse, right[i]->mcse)};
   });
 }
@@ -97,6 +104,7 @@ void set_differences(RunResult& result, const References& references) {
     one.difference = made;
     ConditionDifference& difference = *made;
     difference.reference = references.of.at(i);
+    difference.terms = empty_terms(one.estimates);
     if (!difference.reference || *difference.reference >= result.conditions.size()) continue;
     const ConditionResult& other = result.conditions[*difference.reference];
     if (one.tree.count() == 0 || other.tree.count() == 0) continue;

@@ -13,10 +13,12 @@
 #include "engine/files/atomic_file.h"
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
+#include "engine/moments/measures.h"
 #include "engine/results/results_reader.h"
 #include "engine/scenario/scenario.h"
 #include "engine/testing/folder_test.h"
 #include "engine/testing/hand_made_result.h"
+#include "engine/testing/refusal.h"
 
 namespace headlab {
 namespace {
@@ -60,6 +62,23 @@ void expect_same(const StoredCondition& stored, const ConditionResult& written) 
     EXPECT_EQ(bits(stored.nodes[i].moments.mean), bits(nodes[i].moments.mean));
     EXPECT_EQ(bits(stored.nodes[i].moments.comoment), bits(nodes[i].moments.comoment));
   }
+}
+
+TEST_F(Results, MeasuresBearNoNameThatAFileHas) {
+  const Scenario scenario = hand_made::scenario({});
+  write(scenario);
+  const NetcdfInput file(path());
+  std::size_t refused = 0;
+  for (const std::string& name : file.root().variables()) {
+    // Swept keys make way for a figure of their name.
+    if (name.find('.') != std::string::npos || name == "bandwidth") continue;
+    const Value measures = parse_toml("[measures]\n" + name + " = \"2 * mse\"\n", "m");
+    EXPECT_NE(refusal_line([&] { read_measures(measures); }), "accepted") << name;
+    ++refused;
+  }
+  EXPECT_GT(refused, 20U);
+  const Value free = parse_toml("[measures]\nshare = \"2 * mse\"\n", "m");
+  EXPECT_EQ(refusal_line([&] { read_measures(free); }), "accepted");
 }
 
 TEST_F(Results, ReadBackWithTheSameBits) {

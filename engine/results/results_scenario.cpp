@@ -12,6 +12,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/moments/measures.h"
 #include "engine/results/netcdf_fields.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/scenario.h"
@@ -29,17 +30,27 @@ std::string utc_now() {
   return text;
 }
 
-/// `text` as the name of a variable: heads_dim, frequency_1_0.
+/// `text` as the name of a variable: heads_dim, frequency_1_0; of labels angle_rad.
 std::string variable_name(const std::string& text) {
   std::string name;
   for (const char c : text) {
-    if (c != ']') name += c == '.' || c == '[' ? '_' : c;
+    if (c == '.' || c == '[' || c == ' ')
+      name += '_';
+    else if (c != ']' && c != '"' && c != '(' && c != ')')
+      name += c;
   }
   return name;
 }
 
+/// The last part of a key without its quotes, within which there are no dots.
 std::string last_part(const std::string& key) {
-  return key.substr(key.rfind('.') + 1);
+  std::string part = key.substr(key.rfind('.') + 1);
+  if (part.ends_with('"')) part = part.substr(1, part.size() - 2);
+  return part;
+}
+
+bool is_label(const std::string& key) {
+  return key.starts_with(std::string(labels_section) + ".");
 }
 
 std::string coordinate_name(const NetcdfGroup& root, const std::vector<std::string>& keys,
@@ -47,7 +58,7 @@ std::string coordinate_name(const NetcdfGroup& root, const std::vector<std::stri
   const auto taken = [&](const std::string& name) {
     return root.has_variable(name) || root.has_dimension(name);
   };
-  const std::string name = short_key(keys, s);
+  const std::string name = variable_name(short_key(keys, s));
   if (!taken(name) || keys[s].find('.') == std::string::npos) return name;
   const std::string whole = variable_name(keys[s]);
   return taken(whole) ? "swept_" + whole : whole;
@@ -99,6 +110,7 @@ std::string short_key(const std::vector<std::string>& keys, std::size_t s) {
   if (keys[s].find('.') == std::string::npos) return "swept_" + keys[s];
   const std::string last = last_part(keys[s]);
   const bool alone = std::ranges::count(keys, last, last_part) == 1;
+  if (is_label(keys[s]) && alone) return last;
   return variable_name(alone ? last : keys[s]);
 }
 
@@ -125,6 +137,18 @@ void write_scenario(const NetcdfGroup& root, const Scenario& scenario, const Pro
   std::string sets;
   for (const std::string& set : scenario.sets) sets += (sets.empty() ? "" : "\n") + set;
   root.put_attribute("set_arguments", sets);
+  if (scenario.conditions.empty() || scenario.conditions.front().measures.empty()) return;
+  std::string measures;
+  for (const std::string& name : names_of(scenario.conditions.front().measures)) {
+    measures += (measures.empty() ? "" : " ") + name;
+  }
+  root.put_attribute(measures_attribute, measures);
+}
+
+std::string swept_name(const std::string& key) {
+  // A whole section, as `heads`, bears the name of another variable.
+  if (key.find('.') == std::string::npos) return "swept_" + key;
+  return is_label(key) ? variable_name(key) : key;
 }
 
 void write_swept(const NetcdfGroup& root, const std::string& dimension,
@@ -134,8 +158,7 @@ void write_swept(const NetcdfGroup& root, const std::string& dimension,
   std::vector<std::string> coordinates;
   for (std::size_t s = 0; s < keys.size(); ++s) {
     const std::string& key = keys[s];
-    // A whole section, as `heads`, bears the name of another variable.
-    const std::string name = key.find('.') == std::string::npos ? "swept_" + key : key;
+    const std::string name = swept_name(key);
     std::vector<std::int64_t> integers;
     std::vector<double> numbers;
     std::vector<std::string> texts;

@@ -17,6 +17,8 @@ namespace headlab {
 
 struct Condition;
 struct Scenario;
+/// Names of the measures of a scenario that has any, with spaces between.
+inline constexpr const char* measures_attribute = "measures";
 
 /// Puts the attributes that name the scenario, its text and the program; `seed` where it has one
 /// seed.
@@ -24,7 +26,11 @@ void write_scenario(const NetcdfGroup& root, const Scenario& scenario, const Pro
 
 /// The short name of a swept key: its last part, or the whole key with `_` for dots where another
 /// one ends in that. A whole section, as `heads`, is swept_heads, because `heads` is their number.
+/// Labels have the name that the scenario gives them.
 std::string short_key(const std::vector<std::string>& keys, std::size_t s);
+
+/// A swept key in the attribute `swept`.
+std::string swept_name(const std::string& key);
 
 /// Writes one coordinate a swept key, over `dimension` with the values that `conditions` have:
 /// whole numbers or numbers where all are, texts otherwise. Called last, because a coordinate bears

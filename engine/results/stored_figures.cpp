@@ -18,6 +18,7 @@
 #include "engine/files/netcdf_file.h"
 #include "engine/files/words.h"
 #include "engine/moments/layer_estimates.h"
+#include "engine/moments/measures.h"
 #include "engine/results/condition_record.h"
 #include "engine/results/results_id.h"
 #include "engine/results/results_netcdf.h"
@@ -44,8 +45,11 @@ namespace fs = std::filesystem;
 constexpr std::size_t max_summary_bytes = std::size_t{1} << 33;
 
 /// Terms of the shape of a condition, without numbers.
-ErrorTerms<Estimate> empty_terms(std::size_t queries, std::size_t heads, bool pairwise) {
+/// \param parameters  its scenario
+ErrorTerms<Estimate> empty_terms(const Value& parameters, std::size_t queries, std::size_t heads,
+                                 bool pairwise) {
   ErrorTerms<Estimate> terms;
+  for (const auto& measure : read_measures(parameters)) terms.measures.push_back({.of = measure});
   terms.queries.resize(queries);
   for (QueryErrorTerms<Estimate>& query : terms.queries) {
     query.head_bias.resize(heads);
@@ -141,7 +145,8 @@ class NetcdfSource : public StoredResults::Source {
     if (pairwise) covariance = estimates("head_covariance", {queries, heads, heads});
 
     // These lengths are safe to allocate: arrays of this size were just read from the file.
-    ErrorTerms<Estimate> terms = empty_terms(queries, heads, pairwise);
+    const Value scenario = parse_json(parameters_[i]).value_or(Value());
+    ErrorTerms<Estimate> terms = empty_terms(scenario, queries, heads, pairwise);
     NumberList<Estimate> averages, indices;
     terms.fields(averages);
     terms.index_fields(indices);
@@ -291,7 +296,8 @@ class SummarySource : public StoredResults::Source {
     const std::size_t heads = items_in(required(one, "head_weights")).size();
     const bool pairwise =
         !queries.empty() && required(queries[0], "head_covariance").is<Value::Array>();
-    ErrorTerms<Estimate> terms = empty_terms(queries.size(), heads, pairwise);
+    ErrorTerms<Estimate> terms =
+        empty_terms(required(one, "parameters"), queries.size(), heads, pairwise);
     NumberList<Estimate> averages, indices;
     terms.fields(averages);
     terms.index_fields(indices);

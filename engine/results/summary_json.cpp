@@ -53,7 +53,7 @@ struct PrecisionRecord {
     const PrecisionTarget& target;
     template <class Visitor>
     void fields(Visitor& visit) const {
-      visit("figure", target.figure.text(), "figure");
+      visit("figure", target.figure_text(), "figure");
       visit("condition", target.condition, "that alone, from 0");
       visit("limit", target.limit, "largest standard error, or percent of the figure");
       visit("relative", target.relative, "the limit is in percent");
@@ -67,7 +67,7 @@ struct PrecisionRecord {
       visit("replicates", look.replicates, "training sets");
       visit("ratio", look.ratio, "largest MCSE over target");
       visit("condition", look.condition, "that has it, from 0");
-      visit("figure", targets.at(look.target).figure.text(), "that has it");
+      visit("figure", targets.at(look.target).figure_text(), "that has it");
       visit("undefined", look.undefined, "figures that are undefined");
     }
   };

@@ -30,11 +30,12 @@ constexpr const char* advice =
   throw InvalidInput("--resume: " + path + ": " + problem + advice);
 }
 
-/// Parameters that do not change what a replicate is (claims are about its figures), and paths:
-/// what is in a file, the sum of the plan tells.
+/// Parameters that do not change what a replicate is (claims and measures are about its figures),
+/// and paths: what is in a file, the sum of the plan tells.
 bool is_free(const std::string& key) {
   return key == "run.replicates" || key == "scenario" || key.starts_with("scenario.") ||
-         key == "claim" || key.ends_with(".path");
+         key == "claim" || key == "measures" || key.starts_with("measures.") ||
+         key.ends_with(".path");
 }
 
 /// The first key whose value differs, with both values (null: not given).

@@ -12,6 +12,7 @@
 
 #include "engine/files/error.h"
 #include "engine/files/words.h"
+#include "engine/moments/measures.h"
 #include "engine/results/differences.h"
 #include "engine/run/condition_groups.h"
 #include "engine/run/control_check.h"
@@ -129,10 +130,19 @@ ErrorTerms<double> made_up_terms(const Plan& plan) {
 
 /// Throws InvalidInput unless the scenario has the conditions that targets name, one number of
 /// replicates for all, and enough of them for standard errors.
-void require_targets_fit(std::span<const PrecisionTarget> targets, const Scenario& scenario) {
+void require_targets_fit(std::span<const PrecisionTarget> targets, const Scenario& scenario,
+                         const References& references) {
   const std::size_t count = scenario.conditions.size();
+  require_figures(targets, names_of(scenario.conditions.front().measures));
   for (const PrecisionTarget& target : targets) {
-    if (!target.condition || *target.condition < count) continue;
+    if (target.of_difference && references.of.empty()) {
+      reject_target_of(target, "needs a condition to subtract - give --against or --difference");
+    }
+    if (!target.condition) continue;
+    if (*target.condition < count) {
+      if (!target.of_difference || references.of[*target.condition]) continue;
+      reject_target_of(target, "nothing is subtracted from that condition");
+    }
     reject_target_of(target, "there is no such condition (allowed: #0" +
                                  (count > 1 ? " to #" + std::to_string(count - 1) : "") + ")");
   }
@@ -163,10 +173,16 @@ void require_targets_defined(std::span<const PrecisionTarget> targets,
   std::vector<std::optional<std::size_t>> undefined(targets.size());
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     const ErrorTerms<double> terms = made_up_terms(conditions[i].plan);
+    const auto is_defined = [&](const FigureName& name) {
+      const double* figure = find_figure<double>(terms, name);
+      return figure != nullptr && !std::isnan(*figure);
+    };
     for (std::size_t t = 0; t < targets.size(); ++t) {
       if (targets[t].condition.value_or(i) != i) continue;
-      const double* figure = find_figure<double>(terms, targets[t].figure);
-      std::optional<std::size_t>& seen = figure && !std::isnan(*figure) ? defined[t] : undefined[t];
+      const std::vector<FigureName> parts =
+          made_of(targets[t].figure, conditions[i].condition->measures);
+      std::optional<std::size_t>& seen =
+          std::ranges::all_of(parts, is_defined) ? defined[t] : undefined[t];
       if (!seen) seen = i;
     }
   }
@@ -192,7 +208,9 @@ Look look_at(std::span<const PrecisionTarget> targets,
              const std::vector<ConditionResult>& conditions) {
   Look look{.replicates = conditions.front().tree.count()};
   for (std::size_t i = 0; i < conditions.size(); ++i) {
-    look.add(targets, i, conditions[i].estimates);
+    const ConditionDifference* difference = conditions[i].difference.get();
+    const bool has_reference = difference != nullptr && difference->reference;
+    look.add(targets, i, conditions[i].estimates, has_reference ? &difference->terms : nullptr);
   }
   return look;
 }
@@ -209,7 +227,7 @@ class Run {
     if (options.begun && options.simulates) require_same_backend(*options.begun, result_.machine);
     if (options.share) result_.share = *options.share;
     if (!options.until.empty()) {
-      require_targets_fit(options.until, scenario_);
+      require_targets_fit(options.until, scenario_, options.references);
       result_.precision = {.targets = options.until,
                            .most = scenario_.conditions.front().replicates,
                            .conditions = scenario_.conditions.size()};
@@ -372,14 +390,15 @@ class Run {
     if (tree.count() < one.tree.count()) return;
     const Plan& plan = one.plan;
     if (plan.stack) one.layers = std::make_shared<LayerEstimates>(estimate_layers(tree, plan.n));
-    ConditionEstimates estimates = plan.stack ? counts_of_layers(tree) : estimate(tree, plan);
+    ConditionEstimates estimates =
+        plan.stack ? counts_of_layers(tree) : estimate(tree, plan, one.condition->measures);
     if (!plan.stack && tree.count() > 1 && !std::isfinite(estimates.mse.value)) {
       throw RunFailed(numbered_condition(i) + ": the mean squared error is not finite: " +
                       why_not_finite(plan, tree.count()));
     }
     if (plan.controls) {
       one.controls = std::make_shared<ControlReport>(
-          report_controls(plan, *one.found.controls, tree, estimates));
+          report_controls(*one.condition, plan, *one.found.controls, tree, estimates));
     }
     one.tree = std::move(tree);
     one.estimates = std::move(estimates);
@@ -390,10 +409,12 @@ class Run {
 
   /// Tests the means of the controls, and compares the figures with those without controls, which
   /// take their place where the test fails or the pilot lacked tails of the run.
-  ControlReport report_controls(const Plan& plan, const FoundControls& found,
-                                const MomentTree& tree, ConditionEstimates& estimates) const {
+  ControlReport report_controls(const Condition& condition, const Plan& plan,
+                                const FoundControls& found, const MomentTree& tree,
+                                ConditionEstimates& estimates) const {
     ControlReport report = check_controls(found, tree);
-    ConditionEstimates without = estimate(tree.without_controls(), plan.head_weights, plan.truth);
+    ConditionEstimates without = estimate(tree.without_controls(), plan.head_weights, plan.truth,
+                                          nullptr, {}, condition.measures);
     const auto with = numbers_of<Estimate>(estimates);
     const auto before = numbers_of<Estimate>(without);
     for (std::size_t i = 0; i < with.size(); ++i) {
@@ -436,6 +457,7 @@ class Run {
       }
       if (!simulate_groups(available)) return false;
       if (precision.done()) return true;
+      set_differences(result_, options_.references);
       precision.looks.push_back(look_at(precision.targets, conditions()));
     }
   }

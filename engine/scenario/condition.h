@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/moments/error_terms.h"
 #include "engine/scenario/mechanism/mechanism.h"
 #include "engine/scenario/preparation.h"
 #include "engine/scenario/sweep.h"
@@ -66,6 +67,7 @@ struct Condition {
   Estimator estimator = Estimator::conditional;
   MomentMode moments = MomentMode::pairwise;
   CopyOnWrite<ControlLaw> controls;
+  Measures measures;
 
   /// Not null: a study of depth, a stack of layers on a token set. The rest of the condition then
   /// has its name, n, seed and replicates alone.

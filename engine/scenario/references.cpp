@@ -48,16 +48,34 @@ bool is_written(const std::string& value, const std::string& written) {
   }
 }
 
-/// For each condition the one that has value number `value` of key `s`, else the same values.
+/// Whether each value of a key goes with one value of another, as of keys that are swept together.
+bool vary_together(const Scenario& scenario, std::size_t a, std::size_t b) {
+  std::map<std::string, std::string> of_a, of_b;
+  return std::ranges::all_of(scenario.conditions, [&](const Condition& one) {
+    const std::string &left = one.swept[a], &right = one.swept[b];
+    return of_a.try_emplace(left, right).first->second == right &&
+           of_b.try_emplace(right, left).first->second == left;
+  });
+}
+
+/// For each condition the one that has value number `value` of key `s`, else the same values, but
+/// for keys that vary together with `s`.
 std::vector<std::optional<std::size_t>> with_value(const Scenario& scenario, std::size_t s,
                                                    const std::string& value) {
-  std::map<std::vector<std::string>, std::size_t> places;
-  for (std::size_t i = 0; i < scenario.conditions.size(); ++i) {
-    places.try_emplace(scenario.conditions[i].swept, i);
+  std::vector<std::size_t> together;
+  for (std::size_t k = 0; k < scenario.swept.size(); ++k) {
+    if (k != s && vary_together(scenario, k, s)) together.push_back(k);
   }
+  const auto values_of = [&](std::size_t i) {
+    std::vector<std::string> values = scenario.conditions[i].swept;
+    for (const std::size_t k : together) values[k].clear();
+    return values;
+  };
+  std::map<std::vector<std::string>, std::size_t> places;
+  for (std::size_t i = 0; i < scenario.conditions.size(); ++i) places.try_emplace(values_of(i), i);
   std::vector<std::optional<std::size_t>> references(scenario.conditions.size());
   for (std::size_t i = 0; i < references.size(); ++i) {
-    std::vector<std::string> values = scenario.conditions[i].swept;
+    std::vector<std::string> values = values_of(i);
     if (values[s] == value) continue;
     values[s] = value;
     if (const auto at = places.find(values); at != places.end()) references[i] = at->second;

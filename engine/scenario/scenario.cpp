@@ -8,6 +8,7 @@
 
 #include "engine/files/error.h"
 #include "engine/files/input_file.h"
+#include "engine/moments/measures.h"
 #include "engine/scenario/design_rounding.h"
 #include "engine/scenario/file_laws.h"
 #include "engine/scenario/law_reader.h"
@@ -77,7 +78,8 @@ class ConditionReader {
       : root_value_(root), root_(root, ""), files_(files), simulates_(simulates) {}
 
   Condition read() {
-    root_.allow({"scenario", "data", "heads", "queries", "run", "sweep", "claim"});
+    root_.allow({"scenario", "data", "heads", "queries", "run", "measures", labels_section, "sweep",
+                 "claim"});
     read_name(root_value_, s_);
     read_data();
     read_heads();
@@ -88,6 +90,8 @@ class ConditionReader {
     check_controls();
     calibrate_mechanism();
     check_precision_of_heads();
+    s_.measures = read_measures(root_value_);
+    check_measures();
     read_claim(root_value_);
     return std::move(s_);
   }
@@ -365,6 +369,28 @@ class ConditionReader {
     const Value* mechanism = section("heads", "").find("mechanism");
     if (mechanism == nullptr) return;
     TableReader(*mechanism, "heads.mechanism").checked([&] { calibrate_stages(s_); });
+  }
+
+  /// Queries, heads and pairs that measures name have to be there.
+  void check_measures() const {
+    const MomentLayout layout = layout_of(s_);
+    for (const auto& measure : s_.measures) {
+      for (const FigureName& part : measure->parts) {
+        const std::size_t axes = part.index.size();
+        if (axes == 0) continue;
+        const auto refuse = [&](const std::string& problem) {
+          section("measures", "").reject_parameter(measure->name, "has " + part.text() + problem);
+        };
+        if (layout.per_draw) refuse(", of one query, but heads or queries are drawn again");
+        if (axes > 2 && !layout.pairwise()) refuse(", which needs moments \"pairwise\"");
+        for (std::size_t a = 0; a < axes; ++a) {
+          const int size = a == 0 ? layout.queries : layout.heads;
+          if (part.index[a] < static_cast<std::size_t>(size)) continue;
+          refuse(", but " + std::string(a == 0 ? "queries" : "heads") + " are numbered from 0 to " +
+                 std::to_string(size - 1));
+        }
+      }
+    }
   }
 
   /// Separate projections of the queries are for softmax, and learning for laws with a product

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <string_view>
 
 #include "engine/scenario/key_formulas.h"
 #include "engine/scenario/law_reader.h"
@@ -16,6 +18,9 @@ namespace {
 bool starts_with(const std::vector<std::string>& path, const std::vector<std::string>& start) {
   return start.size() <= path.size() && std::equal(start.begin(), start.end(), path.begin());
 }
+
+/// Keys of a table of the sweep that are no keys of the scenario.
+constexpr std::array<std::string_view, 3> words_of_grids = {"zip", "label", "labels"};
 
 constexpr std::array<const char*, 3> progression_names = {"linspace", "logspace", "range"};
 
@@ -103,6 +108,69 @@ std::vector<double> given_steps(const Terms& terms, const Value& value, const st
   return values;
 }
 
+/// Labels of the values of a table, as a key of their own.
+struct Labels {
+  std::string key;
+  Location location;
+  Value::Array values;
+};
+
+/// The last part of a key: letters, digits, _ and - as they are, else in quotes.
+std::string key_part(const std::string& name) {
+  const auto is_bare = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           c == '-';
+  };
+  return std::ranges::all_of(name, is_bare) ? name : "\"" + name + "\"";
+}
+
+/// The labels of a table named `name`, or nothing. \param values  those of its first key
+std::optional<Labels> read_labels(const Value& table, const std::string& name,
+                                  const Value::Array& values) {
+  constexpr std::size_t longest = 40;
+  const Value* label = table.find("label");
+  const Value* labels = table.find("labels");
+  if (label == nullptr && labels == nullptr) return std::nullopt;
+  std::string word = "label";
+  if (label != nullptr) {
+    const std::string key = name + ".label";
+    read_value(*label, key, finite(), word);
+    constexpr std::string_view other = ".[]\"'\\/";
+    const auto fits = [&](char c) {
+      return static_cast<unsigned char>(c) >= ' ' && other.find(c) == std::string_view::npos;
+    };
+    if (word.empty() || word.size() > longest || !std::ranges::all_of(word, fits)) {
+      reject(label->location, key,
+             "is no name for a column, as \"angle (rad)\": 1 to 40 characters, and none of " +
+                 std::string(other));
+    }
+  }
+  Labels found{.key = std::string(labels_section) + "." + key_part(word),
+               .location = label != nullptr ? label->location : labels->location,
+               .values = values};
+  if (labels == nullptr) return found;
+  const std::string key = name + ".labels";
+  const auto* texts = std::get_if<Value::Array>(&labels->data);
+  if (texts == nullptr || texts->size() != values.size()) {
+    reject(labels->location, key,
+           (texts == nullptr ? std::string("is ") + labels->kind()
+                             : "has " + std::to_string(texts->size()) +
+                                   (texts->size() == 1 ? " label" : " labels")) +
+               ", needs an array of " + std::to_string(values.size()) + ", one a value");
+  }
+  for (std::size_t i = 0; i < texts->size(); ++i) {
+    const Value& text = (*texts)[i];
+    if (!std::holds_alternative<std::string>(text.data)) {
+      reject(text.location, key, std::string("has ") + text.kind() + ", needs strings");
+    }
+    for (std::size_t before = 0; before < i; ++before) {
+      if ((*texts)[before] == text) reject(text.location, key, "has one label twice");
+    }
+  }
+  found.values = *texts;
+  return found;
+}
+
 bool is_integer(double value) {
   return value == std::floor(value);
 }
@@ -150,14 +218,29 @@ void Sweep::read_grid(const Value& table, const std::string& name) {
   }
   Grid& grid = grids_.emplace_back();
   if (const Value* zip = table.find("zip")) read_value(*zip, name + ".zip", finite(), grid.zip);
+  const auto first_key = std::ssize(keys_);
   read(table, "", grid);
+  if (grid.axes.empty()) return;
+  std::optional<Labels> labels = read_labels(table, name, grid.axes[0].values);
+  if (!labels) return;
+  if (!grid.zip && grid.axes.size() > 1) {
+    reject(labels->location, name,
+           "has labels and several keys that are crossed - give these keys tables of their own, "
+           "or zip = true");
+  }
+  // They vary with the keys of the table, and stand before them.
+  grid.zip = true;
+  keys_.insert(keys_.begin() + first_key, labels->key);
+  const std::vector<std::string> path = split_path(labels->key, labels->location);
+  grid.axes.insert(grid.axes.begin(),
+                   Axis{labels->key, labels->location, path, std::move(labels->values)});
 }
 
 /// Collects the arrays, progressions and formulas of a table; "data.n" = [...] and data.n = [...]
 /// mean the same.
 void Sweep::read(const Value& table, const std::string& prefix, Grid& grid) {
   for (const auto& entry : std::get<Value::Members>(table.data)) {
-    if (prefix.empty() && entry.key == "zip") continue;
+    if (prefix.empty() && std::ranges::count(words_of_grids, entry.key) > 0) continue;
     const std::string key = prefix + entry.key;
     const auto axis = [&](Value::Array values) {
       keys_.push_back(key);

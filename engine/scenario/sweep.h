@@ -29,13 +29,17 @@ bool is_progression(const Value& value);
 /// Throws InvalidInput, as at the table's location, for anything else. `key` names it.
 Value::Array progression(const Value& table, const std::string& key, std::size_t max_values);
 
+/// The section of a condition that holds the labels of its values, by the name of each column.
+inline constexpr const char* labels_section = "labels";
+
 /// The conditions of a scenario, made one at a time: there may be 10^6 of them.
 class Sweep {
  public:
   static constexpr std::size_t max_conditions = 1000000;
 
   /// Takes the section [sweep], or the tables of an array [[sweep]], which are crossed with one
-  /// another, out of `root`, which becomes the base of every condition. Throws InvalidInput for one
+  /// another, out of `root`, which becomes the base of every condition. `labels` of a table become
+  /// a key of their own, labels.NAME of its `label`. Throws InvalidInput for one
   /// that says nothing, contradicts itself or has more than 10^6 conditions.
   explicit Sweep(Value root);
 

@@ -119,6 +119,33 @@ TEST(Sweep, CrossesTablesAndVariesTheKeysOfOneTogether) {
             "s.toml:4:13: h.c: has 2 elements, and no [2]");
 }
 
+TEST(Sweep, LabelsAreAKeyThatVariesWithTheOthers) {
+  const std::string root = "a = 1\nh = { b = 2 }\n";
+  const Sweep all(parse_toml(root +
+                                 "[[sweep]]\nlabel = \"angle (rad)\"\nlabels = [\"thin\", "
+                                 "\"thick\"]\na = [1, 2]\n[[sweep]]\nlabel = \"b\"\n\"h.b\" = [5, "
+                                 "6]\n",
+                             "s.toml"));
+  EXPECT_EQ(all.keys(),
+            (std::vector<std::string>{"labels.\"angle (rad)\"", "a", "labels.b", "h.b"}));
+  ASSERT_EQ(all.size(), 4U);
+  EXPECT_EQ(to_toml(*value_at(all.condition(2), "labels.\"angle (rad)\"")), "\"thick\"");
+  EXPECT_EQ(to_toml(*value_at(all.condition(2), "a")), "2");
+  EXPECT_EQ(to_toml(*value_at(all.condition(3), "labels.b")), "6");
+  EXPECT_EQ(to_toml(*value_at(all.condition(3), "h.b")), "6");
+  EXPECT_EQ(conditions_of("[sweep]\na = [1, 2]\nlabels = [\"x\"]\n"),
+            "s.toml:5:10: sweep.labels: has 1 label, needs an array of 2, one a value");
+  EXPECT_EQ(conditions_of("[sweep]\na = [1, 2]\nlabels = [\"x\", \"x\"]\n"),
+            "s.toml:5:16: sweep.labels: has one label twice");
+  EXPECT_EQ(conditions_of("[sweep]\na = [1, 2]\nlabels = [1, 2]\n"),
+            "s.toml:5:11: sweep.labels: has an integer, needs strings");
+  EXPECT_EQ(conditions_of("[sweep]\na = [1, 2]\nlabel = \"x.y\"\n").substr(0, 73),
+            "s.toml:5:9: sweep.label: is no name for a column, as \"angle (rad)\": 1 t");
+  EXPECT_EQ(conditions_of("[[sweep]]\na = [1, 2]\n\"h.b\" = [5, 6]\nlabels = [\"x\", \"y\"]\n"),
+            "s.toml:6:1: sweep[0]: has labels and several keys that are crossed - give these keys "
+            "tables of their own, or zip = true");
+}
+
 TEST(Sweep, ComputesFormulasOfOtherKeys) {
   EXPECT_EQ(
       conditions_of("[sweep]\na = [1, 4]\n\"h.width\" = { formula = \"sqrt(a) + h.c[1]\" }\n"),

@@ -62,7 +62,7 @@ TEST(ExitCodeOf, AVerdictThatIsNotTheOneFixedBeforehand) {
 
 TEST(ExitCodeOf, ACalibrationThatDoesNotPass) {
   // At most 1 % false alarms are required.
-  Calibration calibration{.rates = {{.measured = Measured::false_alarm, .trials = 100}}};
+  Calibration calibration{.rates = {{.measured = RateKind::false_alarm, .trials = 100}}};
   calibration.rates[0].interval = {0, 0.02};
   EXPECT_EQ(exit_code_of(calibration), ExitCode::done);
   calibration.rates[0].interval = {0.02, 0.04};

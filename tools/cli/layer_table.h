@@ -41,7 +41,10 @@ inline const Condition& condition_of(const ComputedCondition& computed) {
 
 /// The last part of a dotted key where that names one swept key only, else the whole key.
 inline std::string heading_of(const std::string& key, const std::vector<std::string>& keys) {
-  auto last = [](const std::string& path) { return path.substr(path.rfind('.') + 1); };
+  auto last = [](const std::string& path) {
+    const std::string part = path.substr(path.rfind('.') + 1);
+    return part.ends_with('"') ? part.substr(1, part.size() - 2) : part;
+  };
   const auto same = std::count_if(
       keys.begin(), keys.end(), [&](const std::string& other) { return last(other) == last(key); });
   return same == 1 ? last(key) : key;
@@ -53,7 +56,14 @@ void add_swept(const std::vector<std::string>& keys, const std::vector<Result>& 
                Columns& columns) {
   for (std::size_t s = 0; s < keys.size(); ++s) {
     std::vector<std::string> values;
-    for (const Result& one : conditions) values.push_back(condition_of(one).swept.at(s));
+    const bool is_label = keys[s].starts_with(std::string(labels_section) + ".");
+    for (const Result& one : conditions) {
+      const std::string& value = condition_of(one).swept.at(s);
+      // Labels stand as they are, other values as TOML.
+      const Value parsed = is_label ? parse_value(value, "", {}) : Value();
+      const auto* label = std::get_if<std::string>(&parsed.data);
+      values.push_back(label != nullptr ? *label : value);
+    }
     columns.add_key(heading_of(keys[s], keys), values, true);
   }
 }

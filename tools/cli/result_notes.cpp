@@ -11,6 +11,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/words.h"
+#include "engine/moments/measures.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/mechanism/mechanism.h"
 #include "engine/scenario/scenario.h"
@@ -173,11 +174,16 @@ double largest_signal(const ConditionResult& one) {
 std::string doubts_text(const RunResult& result) {
   RareFigures figures("figure"), differences("difference");
   bool heavy = false;
-  std::size_t ratios = 0;
+  std::size_t ratios = 0, measured = 0;
+  std::string measure;
   for (std::size_t i = 0; i < result.conditions.size(); ++i) {
     const ConditionResult& one = result.conditions[i];
     heavy |= !one.plan.stack && one.plan.bounds.squares_are_heavy();
     ratios += divides_by_noise(one.estimates) ? 1 : 0;
+    for (const Measured<Estimate>& of : one.estimates.measures) {
+      if (!divides_by_noise(of)) continue;
+      if (measured++ == 0) measure = name_of(*of.of) + " in " + numbered_condition(i);
+    }
     figures.add(result, i, one.estimates);
     if (one.difference && one.difference->reference != i) {
       differences.add(result, i, one.difference->terms);
@@ -197,6 +203,13 @@ std::string doubts_text(const RunResult& result) {
     text += "warning: C/V of " + std::to_string(ratios) +
             (ratios == 1 ? " condition" : " conditions") +
             " divides by a V less than 6 standard errors from 0: its standard error says little\n";
+  }
+  if (measured > 0) {
+    text += "warning: " + std::to_string(measured) +
+            (measured == 1 ? " measure has" : " measures have") +
+            " a denominator less than 6 standard errors from 0, and a standard error that says "
+            "little (" +
+            measure + ")\n";
   }
   if (heavy) {
     text +=
@@ -235,15 +248,17 @@ std::string precision_text(const RunResult& result) {
   text +=
       (std::isfinite(last.ratio) ? short_number(last.ratio) + " of its target ("
                                  : std::string("unknown, since too few replicates carry it (")) +
-      precision.targets.at(last.target).figure.text();
+      precision.targets.at(last.target).figure_text();
   if (result.conditions.size() > 1) text += " in condition #" + std::to_string(last.condition);
   text += ")\n";
   if (result.outcome.complete && last.ratio > 1 && std::isfinite(last.ratio)) {
     // What too few replicates carry needs so many as carry it.
     double ratio = last.ratio, carried = 1;
     const PrecisionTarget& target = precision.targets.at(last.target);
-    const Estimate* figure =
-        find_figure<Estimate>(result.conditions.at(last.condition).estimates, target.figure);
+    const ConditionResult& of = result.conditions.at(last.condition);
+    const ErrorTerms<Estimate>& terms =
+        target.of_difference && of.difference ? of.difference->terms : of.estimates;
+    const Estimate* figure = find_figure<Estimate>(terms, target.figure);
     if (figure != nullptr && figure->allowance > 0) {
       ratio = precision_ratio({.value = figure->value, .mcse = figure->mcse}, target);
       carried = enough_carriers / figure->carriers;

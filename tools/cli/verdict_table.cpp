@@ -208,7 +208,7 @@ std::string interval_cell(const CalibrationRate& rate) {
 /// A control is there to be caught.
 std::string pass_cell(const CalibrationRate& rate) {
   if (rate.trials == 0) return "not reached";
-  if (rate.measured == Measured::control) return rate.pass() ? "yes: caught" : "NO: not caught";
+  if (rate.measured == RateKind::control) return rate.pass() ? "yes: caught" : "NO: not caught";
   return rate.pass() ? "yes" : "NO";
 }
 
@@ -230,8 +230,8 @@ const std::array<RateColumn, 8> table_columns = {
 /// "false alarm: 12 of 12000, 0.10 % (0.05 % to 0.17 %)", one line a kind.
 std::vector<std::string> total_lines(const Calibration& calibration) {
   std::vector<std::string> lines;
-  for (const Measured measured : {Measured::false_alarm, Measured::false_support, Measured::power,
-                                  Measured::coverage, Measured::control, Measured::decided}) {
+  for (const RateKind measured : {RateKind::false_alarm, RateKind::false_support, RateKind::power,
+                                  RateKind::coverage, RateKind::control, RateKind::decided}) {
     const CalibrationRate total = calibration.total(measured);
     if (total.trials == 0) continue;
     lines.push_back(std::string(measured_text(measured)) + " in all: " + count_cell(total) + ", " +

@@ -10,13 +10,13 @@ Calibration two_rates() {
   Calibration calibration{
       .machine = Machine{.backend = "cpu", .device = "a processor", .threads = 2},
       .outcome = {.seconds = 12}};
-  calibration.rates = {{.measured = Measured::false_alarm,
+  calibration.rates = {{.measured = RateKind::false_alarm,
                         .what = "a claim",
                         .effect = "true",
                         .count = 17,
                         .trials = 2000,
                         .interval = clopper_pearson(17, 2000, 0.975)},
-                       {.measured = Measured::control,
+                       {.measured = RateKind::control,
                         .what = "MSE",
                         .effect = "MCSE 30 % too small",
                         .count = 1650,

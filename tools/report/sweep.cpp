@@ -10,6 +10,7 @@
 #include "engine/files/document.h"
 #include "engine/files/json_writer.h"
 #include "engine/scenario/law_reader.h"
+#include "engine/scenario/sweep.h"
 #include "tools/report/figure.h"
 #include "tools/report/labels.h"
 #include "tools/report/markup.h"
@@ -167,8 +168,11 @@ void merge_keys(Sweep& sweep) {
         ++b;
         continue;
       }
-      // The one with numbers makes the axis.
-      const bool swap = sweep.keys[b].numeric && !sweep.keys[a].numeric;
+      // The one with labels makes the axis, else the one with numbers.
+      const auto rank = [](const SweptKey& key) {
+        return key.key.starts_with(std::string(labels_section) + ".") ? 2 : key.numeric ? 1 : 0;
+      };
+      const bool swap = rank(sweep.keys[b]) > rank(sweep.keys[a]);
       if (swap) {
         std::swap(sweep.keys[a], sweep.keys[b]);
         for (auto& place : sweep.places) std::swap(place[a], place[b]);

@@ -53,6 +53,18 @@ TEST(Sweep, TellsLawsOfOneNameApartByWhatDiffers) {
   EXPECT_EQ(level_texts({&one, &two, &three}), (std::vector<std::string>{"a p=1", "a p=2", "b"}));
 }
 
+TEST(Sweep, LabelsMakeTheAxis) {
+  const Sweep sweep = sweep_of(conditions_of(
+      {R"({"n": 50, "labels": {"size": "small"}})", R"({"n": 200, "labels": {"size": "large"}})"}));
+  ASSERT_EQ(sweep.keys.size(), 1u);
+  EXPECT_EQ(sweep.keys[0].title(), "labels.size (with n)");
+  EXPECT_EQ(sweep.condition_text(1), "size large");
+  // Of other texts the number does.
+  const Sweep other = sweep_of(
+      conditions_of({R"({"n": 50, "a": {"size": "s"}})", R"({"n": 200, "a": {"size": "l"}})"}));
+  EXPECT_EQ(other.keys.at(0).key, "n");
+}
+
 TEST(Sweep, TakesAnArrayOfOneNumberForThatNumber) {
   const Sweep sweep = sweep_of(conditions_of({R"({"a": [0.5, 0.5]})", R"({"a": [0.25, 0.25]})"}));
   ASSERT_EQ(sweep.keys.size(), 1u);

@@ -295,9 +295,13 @@ void add_conditions(DocumentTable& table, const Value& document, TableOf of) {
   }
   for (const char* key : {"layer", "query", "head", "head_2"}) table.make_key(key);
   table.finish();
+  const Value parameters = all.empty() ? Value() : member(all[0], "parameters");
+  std::vector<std::string> measures;
+  for (const auto& [name, location, formula] : members_of(member(parameters, "measures"))) {
+    measures.push_back(name);
+  }
   table.shown = of == TableOf::conditions
-                    ? shown_of_run(table, all.size() > 1,
-                                   all.empty() ? Value() : member(all[0], "parameters"))
+                    ? shown_of_run(table, all.size() > 1, parameters, measures)
                 : of == TableOf::queries ? std::vector<std::string>{"query_mse"}
                 : of == TableOf::heads   ? std::vector<std::string>{"head_bias"}
                                          : std::vector<std::string>{"head_covariance"};
@@ -340,6 +344,28 @@ void add_rows(DocumentTable& table, const Value& list, std::initializer_list<con
   for (const char* name : shown) {
     if (table.has(name)) table.shown.emplace_back(name);
   }
+}
+
+/// Points of the curves along a key, a row each.
+void add_curves(DocumentTable& table, const Value& document) {
+  const std::string over = text_of(member(document, "over"));
+  const std::string figure = text_of(member(document, "figure"));
+  const std::string min_over = text_of(member(document, "min_over"));
+  for (const Value& curve : items_of(member(document, "curves"))) {
+    for (const Value& point : items_of(member(curve, "points"))) {
+      table.begin_row();
+      table.put("curve", member(curve, "name"));
+      table.put(over, member(point, "x"));
+      if (!min_over.empty()) table.put(min_over, member(point, "chosen"));
+      table.put_all(figure, member(point, "figure"));
+      table.put("may_be_lowest", member(point, "may_be_lowest"));
+      table.put_all("slope", member(curve, "slope"));
+    }
+  }
+  if (table.has("curve") && table.has_values("curve")) table.make_key("curve");
+  table.make_key(over);
+  table.finish();
+  table.shown = {min_over, figure};
 }
 
 void add_allocations(DocumentTable& table, const Value& document) {
@@ -461,10 +487,12 @@ std::unique_ptr<TableSource> table_of_document(const Value& document, const std:
   auto table = std::make_unique<DocumentTable>();
   const std::optional<SourceKind> kind = kind_of(document);
   const bool of_diff = document.find("differences") != nullptr && document.find("matching");
-  if (!kind && !of_diff) return nullptr;
-  const bool of_heads = !of_diff && (*kind == SourceKind::run || *kind == SourceKind::theory ||
-                                     *kind == SourceKind::heads);
-  const bool has_rows = of == TableOf::growth ? !of_diff && *kind == SourceKind::allocation &&
+  const bool of_curves = document.find("curves") != nullptr && document.find("over") != nullptr;
+  const bool plain = of_diff || of_curves;
+  if (!kind && !plain) return nullptr;
+  const bool of_heads = !plain && (*kind == SourceKind::run || *kind == SourceKind::theory ||
+                                   *kind == SourceKind::heads);
+  const bool has_rows = of == TableOf::growth ? !plain && *kind == SourceKind::allocation &&
                                                     !items_of(member(document, "growth")).empty()
                                               : of == TableOf::conditions || of_heads;
   if (!has_rows) {
@@ -474,6 +502,11 @@ std::unique_ptr<TableSource> table_of_document(const Value& document, const std:
   if (of_diff) {
     add_rows(*table, member(document, "differences"), {"condition", "figure"},
              {"in_mcse", "difference", "a", "b"});
+    return table;
+  }
+  if (of_curves) {
+    add_curves(*table, document);
+    std::erase_if(table->shown, [&](const std::string& name) { return !table->has(name); });
     return table;
   }
   switch (*kind) {

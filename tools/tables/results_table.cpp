@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -71,7 +72,8 @@ class ResultsTable : public TableSource {
     find_keys();
     find_figures();
     shown = of == TableOf::conditions
-                ? shown_of_run(*this, conditions_ > 1, of_layers ? first_parameters() : Value())
+                ? shown_of_run(*this, conditions_ > 1, of_layers ? first_parameters() : Value(),
+                               measures())
             : of == TableOf::queries ? std::vector<std::string>{"query_mse"}
             : of == TableOf::heads   ? std::vector<std::string>{"head_bias"}
                                      : std::vector<std::string>{"head_covariance"};
@@ -225,9 +227,7 @@ class ResultsTable : public TableSource {
     std::vector<std::size_t> order(whole.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::sort(order, {}, [&](std::size_t s) {
-      const std::string& key = whole[s];
-      const std::string name = key.find('.') == std::string::npos ? "swept_" + key : key;
-      return (" " + swept).find(" " + name + " ");
+      return (" " + swept).find(" " + swept_name(whole[s]) + " ");
     });
     std::vector<std::string> sorted;
     for (const std::size_t s : order) sorted.push_back(whole[s]);
@@ -241,6 +241,15 @@ class ResultsTable : public TableSource {
       for (const Place& place : places_) numbers.push_back(place.index[a]);
       keys.push_back({.name = axes_[a], .cells = std::move(numbers), .whole = true});
     }
+  }
+
+  /// Names of the measures of the scenario.
+  std::vector<std::string> measures() const {
+    if (!root_.has_attribute(measures_attribute)) return {};
+    std::istringstream words(root_.text_attribute(measures_attribute));
+    std::vector<std::string> names;
+    for (std::string name; words >> name;) names.push_back(name);
+    return names;
   }
 
   /// Of the scenario of the first condition.

@@ -150,8 +150,8 @@ std::unique_ptr<TableSource> stacked(std::vector<std::unique_ptr<TableSource>> p
   return std::make_unique<StackedTable>(std::move(parts), std::move(names));
 }
 
-std::vector<std::string> shown_of_run(const TableSource& table, bool sweep,
-                                      const Value& parameters) {
+std::vector<std::string> shown_of_run(const TableSource& table, bool sweep, const Value& parameters,
+                                      const std::vector<std::string>& measures) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
     if (table.has(name)) names.push_back(name);
@@ -164,6 +164,7 @@ std::vector<std::string> shown_of_run(const TableSource& table, bool sweep,
         if (term.text.role == role) add(prefix + term.name);
       }
     }
+    for (const std::string& name : measures) add(prefix + name);
   };
   if (sweep) {
     add_terms("", {TableRole::term, TableRole::total, TableRole::sweep});

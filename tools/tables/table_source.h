@@ -72,7 +72,8 @@ std::unique_ptr<TableSource> stacked(std::vector<std::unique_ptr<TableSource>> p
 /// Which of the figures of a run its table on a terminal shows.
 /// \param sweep  there are several conditions
 /// \param parameters  of the first
-std::vector<std::string> shown_of_run(const TableSource& table, bool sweep,
-                                      const Value& parameters);
+/// \param measures  names of those of the scenario
+std::vector<std::string> shown_of_run(const TableSource& table, bool sweep, const Value& parameters,
+                                      const std::vector<std::string>& measures);
 
 }  // namespace headlab::tools

@@ -146,7 +146,8 @@ const Experiment::Observation& Experiment::observe(const std::string& key, const
       at->layers = jackknifed_layers(at->tree, at->plan.n);
       at->estimates.node_counts = counts_of_layers(at->tree).node_counts;
     } else {
-      at->estimates = jackknifed_estimates(at->tree, at->plan);
+      at->estimates =
+          jackknifed_estimates(at->tree, at->plan, condition ? condition->measures : Measures());
       // Estimates of float32 agree with those of `reference` to four roundings.
       const double eps = backend.name() == "reference" ? 64 * std::numeric_limits<double>::epsilon()
                                                        : 4 * std::numeric_limits<float>::epsilon();

@@ -7,10 +7,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "engine/moments/measures.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/scenario.h"
 #include "kernels/laws.h"
 #include "kernels/plan.h"
+#include "validation/curves/curves.h"
 
 namespace headlab {
 namespace {
@@ -74,9 +76,19 @@ void take_as_same(Experiment& experiment, const FigureAt& a, const FigureAt& b, 
   if (c.effect.mcse == 0) c.rounding = 0;
 }
 
+/// Whether a figure is a measure that divides by what may be 0.
+bool divides_by_noise(Experiment& experiment, const FigureAt& side) {
+  if (side.figure.layer) return false;
+  const JackknifedEstimates& seen = experiment.observed(side.condition);
+  return std::ranges::any_of(seen.measures, [&](const Measured<Jackknifed>& measure) {
+    return name_of(*measure.of) == side.figure.name &&
+           denominator_errors * measure.divisor_error > 1;
+  });
+}
+
 /// Says of a comparison what its figures say against deciding it.
 Comparison with_doubts(Experiment& experiment, Comparison comparison,
-                       std::initializer_list<const FigureAt*> sides) {
+                       const std::vector<const FigureAt*>& sides) {
   const bool long_tails = std::ranges::any_of(sides, [&](const FigureAt* side) {
     return is_of_squares(side->figure) &&
            experiment.plan(side->condition).bounds.squares_are_long_tailed();
@@ -89,11 +101,30 @@ Comparison with_doubts(Experiment& experiment, Comparison comparison,
       comparison.open = heavy_squares;
     }
     const std::optional<Quotient> quotient = quotient_of(experiment, *side);
-    if (quotient && !is_away_from_zero(quotient->bottom, experiment.node_counts())) {
+    if ((quotient && !is_away_from_zero(quotient->bottom, experiment.node_counts())) ||
+        divides_by_noise(experiment, *side)) {
       comparison.open = near_zero_denominator;
     }
   }
   return comparison;
+}
+
+/// A number that is no quotient against another.
+Comparison of_number(const std::string& what, const Jackknifed& figure, Relation relation,
+                     double number, const Margin& margin, std::span<const double> counts) {
+  // An absolute margin is in units of 1, a relative one in those of the number.
+  const double unit = margin.relative ? std::abs(number) : 1;
+  if (relation == Relation::equals) {
+    return equal_to(what, difference_above_rounding(figure, number), 0, unit, margin.value, counts);
+  }
+  const double sign = relation == Relation::at_least ? 1 : -1;
+  return at_least_zero(what, Jackknifed(sign) * difference_above_rounding(figure, number), 1,
+                       margin.value * unit, counts);
+}
+
+void set_observed(Comparison& comparison, Relation relation, double value, double number) {
+  comparison.observed = relation == Relation::at_least ? number : value;
+  comparison.expected = relation == Relation::at_least ? value : number;
 }
 
 /// Adds the counterexample that `low` is not at most `high`, or not equal to it.
@@ -191,34 +222,49 @@ Comparison against_number(Experiment& experiment, const std::string& what,
   } else {
     quotient = quotient_of(experiment, terms[0]);
   }
-  // An absolute margin is in units of 1, a relative one in those of the number.
   const double unit = margin.relative ? std::abs(number) : 1;
   Comparison comparison;
-  if (relation == Relation::equals) {
-    if (quotient) {
-      comparison = ratio_equal_to(what, quotient->top / unit, quotient->bottom, number / unit,
-                                  margin.value, counts);
-    } else {
-      comparison =
-          equal_to(what, difference_above_rounding(figure, number), 0, unit, margin.value, counts);
-    }
+  if (!quotient) {
+    comparison = of_number(what, figure, relation, number, margin, counts);
+  } else if (relation == Relation::equals) {
+    comparison = ratio_equal_to(what, quotient->top / unit, quotient->bottom, number / unit,
+                                margin.value, counts);
   } else {
     const double sign = relation == Relation::at_least ? 1 : -1;
-    if (quotient) {
-      comparison = ratio_at_least(what, Jackknifed(sign) * quotient->top, quotient->bottom,
-                                  sign * number, margin.value * unit, counts);
-    } else {
-      comparison = at_least_zero(what, Jackknifed(sign) * difference_above_rounding(figure, number),
-                                 1, margin.value * unit, counts);
-    }
+    comparison = ratio_at_least(what, Jackknifed(sign) * quotient->top, quotient->bottom,
+                                sign * number, margin.value * unit, counts);
   }
   comparison.theory_error = theory_error / unit;
   if (terms.size() == 2) take_as_same(experiment, terms[0], terms[1], comparison);
   const double value = quotient ? quotient->top.value / quotient->bottom.value : figure.value;
-  comparison.observed = relation == Relation::at_least ? number : value;
-  comparison.expected = relation == Relation::at_least ? value : number;
-  return terms.size() == 2 ? with_doubts(experiment, std::move(comparison), {&terms[0], &terms[1]})
-                           : with_doubts(experiment, std::move(comparison), {&terms[0]});
+  set_observed(comparison, relation, value, number);
+  std::vector<const FigureAt*> sides;
+  for (const FigureAt& term : terms) sides.push_back(&term);
+  return with_doubts(experiment, std::move(comparison), sides);
+}
+
+Comparison slope_against_number(Experiment& experiment, const std::string& what,
+                                const std::vector<FigureAt>& points, const std::vector<double>& x,
+                                Relation relation, double number, const Margin& margin) {
+  const std::vector<double>& counts = experiment.node_counts();
+  Curve curve{.x = x};
+  std::vector<const FigureAt*> sides;
+  bool is_positive = true;
+  for (const FigureAt& point : points) {
+    sides.push_back(&point);
+    curve.y.push_back(observed(experiment, point));
+    if (!(curve.y.back().value > 0)) {
+      reject(point.location, point.key,
+             "has no slope: " + point.text + " is " + number_text(curve.y.back().value) +
+                 ", and logarithms are of numbers above 0");
+    }
+    is_positive = is_positive && is_away_from_zero(curve.y.back(), counts);
+  }
+  const Jackknifed slope = slope_of(curve);
+  Comparison comparison = of_number(what, slope, relation, number, margin, counts);
+  set_observed(comparison, relation, slope.value, number);
+  if (!is_positive) comparison.open = near_zero_denominator;
+  return with_doubts(experiment, std::move(comparison), sides);
 }
 
 FigureComparison less_than(Experiment& experiment, const FigureAt& low, const FigureAt& high,
@@ -348,8 +394,10 @@ bool is_same_figure(const Plan& a, const FigureName& of_a, const Plan& b, const 
     return of_a.index.size() == 2 ? same(1, 1)
                                   : (same(1, 1) && same(2, 2)) || (same(1, 2) && same(2, 1));
   }
-  const bool of_ensemble =
-      of_a.name.find("mse") != std::string::npos || of_a.name.starts_with("bias_squared");
+  // Of a measure no more is known than that equal heads make it equal.
+  const bool is_built_in = std::ranges::count(figure_kinds(), of_a.name, &FigureKind::name) > 0;
+  const bool of_ensemble = is_built_in && (of_a.name.find("mse") != std::string::npos ||
+                                           of_a.name.starts_with("bias_squared"));
   if (of_ensemble) return is_same_ensemble(a, b);
   const DistinctHeads one(a), other(b);
   return one.heads.size() == 1 && other.heads.size() == 1 && is_same_head(a, 0, b, 0);

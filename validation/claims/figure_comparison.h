@@ -78,6 +78,11 @@ Comparison against_number(Experiment& experiment, const std::string& what,
                           const std::vector<FigureAt>& terms, Relation relation, double number,
                           const Margin& margin, double theory_error = 0);
 
+/// The slope of log figure on log x against a number. \param points  the figure at each x
+Comparison slope_against_number(Experiment& experiment, const std::string& what,
+                                const std::vector<FigureAt>& points, const std::vector<double>& x,
+                                Relation relation, double number, const Margin& margin);
+
 /// "low less than high", with its counterexample where it fails.
 FigureComparison less_than(Experiment& experiment, const FigureAt& low, const FigureAt& high,
                            const Margin& margin);

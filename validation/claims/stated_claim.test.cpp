@@ -85,7 +85,12 @@ std::vector<Kind> kinds() {
       {"ratio", "at_least", turned + "at_least = 1" + fine, ratio + "at_least = 1" + fine},
       {"monotone", "", monotone("orthogonal", "decreasing") + fine,
        monotone("orthogonal", "increasing") + fine},
-      {"argmin", "", argmin("orthogonal", 4) + fine, argmin("orthogonal", 2) + fine}};
+      {"argmin", "", argmin("orthogonal", 4) + fine, argmin("orthogonal", 2) + fine},
+      // Heads at right angles add information, and more of them have less error.
+      {"slope", "at_most", slope("at_most = -0.05") + fine, slope("at_least = -0.05") + fine},
+      // They are the better ones throughout: a crossing is one up to a margin alone.
+      {"crossing", "", crossing("orthogonal", "aligned") + "margin = { relative = 2 }",
+       crossing("orthogonal", "aligned") + fine}};
 }
 
 TEST(StatedClaims, KindsAreSupportedWhereTrueAndRefutedWhereFalse) {

@@ -57,6 +57,22 @@ TEST(StatedClaimErrors, RejectsWhatIsUnclear) {
       {"monotone = { figure = \"mse\", in = \"heads.dim\", direction = \"increasing\" }\nmargin = "
        "0",
        "\"heads.dim\" is not swept"},
+      {"slope = { figure = \"mse\", over = \"heads.count\" }\nmargin = 0",
+       "claim.compare[0].slope: needs one of equals, at_most, at_least; has none"},
+      {"slope = { figure = \"mse\", over = \"heads.count\" }\nmargin = 0\nequals = 1",
+       "claim.compare[0].equals: belongs into the table of `slope`"},
+      {"slope = { figure = \"mse\", over = \"heads.subspaces\", at = { \"heads.count\" = 2 }, "
+       "equals = "
+       "1 }\nmargin = 0",
+       "goes along \"heads.subspaces\", whose values are no numbers"},
+      {"crossing = { figure = \"mse\", over = \"heads.count\", first = { \"heads.subspaces\" = "
+       "\"aligned\" }, second = { \"heads.subspaces\" = \"orthogonal\" }, between = [3, 2] "
+       "}\nmargin = 0",
+       "between: needs two numbers that rise, as [100, 200]"},
+      {"crossing = { figure = \"mse\", over = \"heads.count\", first = { \"heads.subspaces\" = "
+       "\"aligned\" }, second = { \"heads.subspaces\" = \"orthogonal\" }, between = [1, 3] "
+       "}\nmargin = 0",
+       "is not within the values of \"heads.count\", 2 to 4"},
       {"argmin = { figure = \"mse\", over = \"heads.count\", is = 7, at = { \"heads.subspaces\" = "
        "\"aligned\" } }\nmargin = 0",
        "no condition has heads.subspaces = \"aligned\", heads.count = 7 (heads.count is 2, 3, 4)"},
@@ -66,7 +82,7 @@ TEST(StatedClaimErrors, RejectsWhatIsUnclear) {
       {"nonsense = 1\nmargin = 0",
        "claim.compare[0].nonsense: unknown key (allowed: name, statement, assumptions, "
        "refuted_by, origin, expected, all, less, than, equal, of, ratio, equals, at_most, "
-       "at_least, equals_theory, monotone, argmin, for_each, margin, unit)"},
+       "at_least, equals_theory, monotone, argmin, slope, crossing, for_each, margin, unit)"},
       {"less = { figure = \"mse\", where = 3 }" + than + "margin = 0",
        "claim.compare[0].less.where: unknown key (allowed: figure, at)"},
       {"less = { at = { \"heads.subspaces\" = \"aligned\" } }" + than + "margin = 0",

@@ -40,9 +40,14 @@ class ComparisonReader {
   /// The one kind of comparison that the table states.
   ReadKind kind() const {
     const std::vector<std::pair<std::string, ReadKind>> kinds = {
-        {"less", &ComparisonReader::read_less},         {"equal", &ComparisonReader::read_equal},
-        {"of", &ComparisonReader::read_number},         {"ratio", &ComparisonReader::read_number},
-        {"monotone", &ComparisonReader::read_monotone}, {"argmin", &ComparisonReader::read_argmin}};
+        {"less", &ComparisonReader::read_less},
+        {"equal", &ComparisonReader::read_equal},
+        {"of", &ComparisonReader::read_number},
+        {"ratio", &ComparisonReader::read_number},
+        {"monotone", &ComparisonReader::read_monotone},
+        {"argmin", &ComparisonReader::read_argmin},
+        {"slope", &ComparisonReader::read_slope},
+        {"crossing", &ComparisonReader::read_crossing}};
     std::vector<std::string> names;
     std::vector<std::string> found;
     ReadKind read_found = nullptr;
@@ -64,7 +69,10 @@ class ComparisonReader {
     const bool has_number = found[0] == "of" || found[0] == "ratio";
     for (const char* key : {"equals", "at_most", "at_least", "equals_theory"}) {
       if (!has_number && reader_.find(key)) {
-        reject(reader_.find(key)->location, reader_.path(key), "needs `of` or `ratio`");
+        reject(reader_.find(key)->location, reader_.path(key),
+               found[0] == "slope" && key != std::string("equals_theory")
+                   ? "belongs into the table of `slope`"
+                   : "needs `of` or `ratio`");
       }
     }
     if (found[0] != "less" && reader_.find("than")) {
@@ -79,7 +87,8 @@ class ComparisonReader {
     side.required("figure", name, "a figure of summary.json, as \"mse\"");
     const Value& value = side.need("figure", "");
     const std::string option = value.location.text() + ": " + side.path("figure");
-    return conditions_.layers(0) ? parse_layer_figure(option, name) : parse_figure(option, name);
+    return conditions_.layers(0) ? parse_layer_figure(option, name)
+                                 : parse_figure(option, name, conditions_.measures());
   }
 
   /// The swept values of a table's `at`, with those of for_each.
@@ -173,27 +182,48 @@ class ComparisonReader {
         });
   }
 
-  /// A figure, or the ratio of two, against a number or its closed form.
-  void read_number() {
+  /// The one of some keys that a table has.
+  static std::string one_of(const std::vector<std::string>& keys, const TableReader& table,
+                            const Location& location, const std::string& path) {
     std::vector<std::string> found;
-    for (const char* key : {"equals", "at_most", "at_least", "equals_theory"}) {
-      if (reader_.find(key)) found.push_back(key);
+    for (const std::string& key : keys) {
+      if (table.find(key.c_str())) found.push_back(key);
     }
     if (found.size() != 1) {
-      reject(table_.location, key_,
-             "needs one of equals, at_most, at_least, equals_theory; has " +
-                 (found.empty() ? "none" : listed(found)));
+      reject(location, path,
+             "needs one of " + listed(keys) + "; has " + (found.empty() ? "none" : listed(found)));
     }
-    if (found[0] == "equals_theory") {
+    return found[0];
+  }
+
+  /// A number, and how something is to stand to it.
+  struct Bound {
+    Relation relation;
+    double number;
+    std::string text;  ///< " at most 0.1"
+  };
+  Bound bound_of(const TableReader& table, const std::string& word) const {
+    double number = 0;
+    table.required(word.c_str(), number, finite(), "a number");
+    if (setting_.margin.relative && number == 0) {
+      reject(table.need(word.c_str(), "").location, table.path(word),
+             "a margin relative to 0 is 0 - give an absolute one, margin = 0.01");
+    }
+    const std::string text = number_text(number);
+    if (word == "equals") return {Relation::equals, number, " equal to " + text};
+    if (word == "at_most") return {Relation::at_most, number, " at most " + text};
+    return {Relation::at_least, number, " at least " + text};
+  }
+
+  /// A figure, or the ratio of two, against a number or its closed form.
+  void read_number() {
+    const std::string found =
+        one_of({"equals", "at_most", "at_least", "equals_theory"}, reader_, table_.location, key_);
+    if (found == "equals_theory") {
       read_theory();
       return;
     }
-    double number = 0;
-    reader_.required(found[0].c_str(), number, finite(), "a number");
-    if (setting_.margin.relative && number == 0) {
-      reject(reader_.need(found[0].c_str(), "").location, reader_.path(found[0]),
-             "a margin relative to 0 is 0 - give an absolute one, margin = 0.01");
-    }
+    const Bound bound = bound_of(reader_, found);
     std::vector<FigureAt> terms;
     if (reader_.find("ratio")) {
       const auto [top, bottom] = sides("ratio");
@@ -201,16 +231,11 @@ class ComparisonReader {
     } else {
       terms = {side("of")};
     }
-    const Relation relation = found[0] == "equals"    ? Relation::equals
-                              : found[0] == "at_most" ? Relation::at_most
-                                                      : Relation::at_least;
-    const std::string text = terms[0].text + (terms.size() == 2 ? " over " + terms[1].text : "") +
-                             (relation == Relation::equals    ? " equal to "
-                              : relation == Relation::at_most ? " at most "
-                                                              : " at least ") +
-                             number_text(number);
+    const std::string text =
+        terms[0].text + (terms.size() == 2 ? " over " + terms[1].text : "") + bound.text;
     comparisons_.push_back([=, margin = setting_.margin](Experiment& experiment) {
-      return FigureComparison{against_number(experiment, text, terms, relation, number, margin)};
+      return FigureComparison{
+          against_number(experiment, text, terms, bound.relation, bound.number, margin)};
     });
   }
 
@@ -278,8 +303,12 @@ class ComparisonReader {
   /// along_values().
   std::vector<FigureAt> along(const TableReader& table, const std::string& key,
                               const std::string& swept) const {
+    return along(table, key, swept, values_of(table));
+  }
+  /// \param rest  what fixes the other keys
+  std::vector<FigureAt> along(const TableReader& table, const std::string& key,
+                              const std::string& swept, const SweptValues& rest) const {
     const FigureName figure = figure_of(table);
-    const SweptValues rest = values_of(table);
     conditions_.require_swept(table_.location, key, swept);
     const auto fixed = [&](const auto& one) { return one.first == swept; };
     if (std::ranges::any_of(rest, fixed)) {
@@ -334,6 +363,91 @@ class ComparisonReader {
     }
   }
 
+  /// The values of a swept key that along() goes through.
+  std::vector<double> numbers_along(const TableReader& table, const std::string& key,
+                                    const std::string& swept) const {
+    std::vector<double> numbers;
+    for (const SweptValues& one : along_values(table, key, swept)) {
+      const auto found = one[0].second.number();
+      if (!found) {
+        reject(table.need("over", "").location, key,
+               "goes along \"" + swept + "\", whose values are no numbers");
+      }
+      numbers.push_back(*found);
+    }
+    return numbers;
+  }
+
+  void read_slope() {
+    const std::string path = reader_.path("slope");
+    const Value& value = reader_.need("slope", "");
+    const TableReader table(value, path);
+    table.allow({"figure", "over", "at", "equals", "at_most", "at_least"});
+    std::string swept;
+    table.required("over", swept, "a swept key");
+    const Bound bound =
+        bound_of(table, one_of({"equals", "at_most", "at_least"}, table, value.location, path));
+    const std::vector<FigureAt> points = along(table, path, swept);
+    const std::vector<double> x = numbers_along(table, path, swept);
+    if (x.front() <= 0) {
+      reject(table.need("over", "").location, path,
+             "has no slope along \"" + swept + "\": logarithms are of numbers above 0");
+    }
+    const std::string text = "slope of log " + points.front().figure.text() + " on log " + swept +
+                             where_of(table) + bound.text;
+    comparisons_.push_back([=, margin = setting_.margin](Experiment& experiment) {
+      return FigureComparison{
+          slope_against_number(experiment, text, points, x, bound.relation, bound.number, margin)};
+    });
+  }
+
+  /// " at KEY = VALUE" of what fixes the other keys.
+  std::string where_of(const TableReader& table) const {
+    std::string text;
+    for (const auto& [key, value] : values_of(table)) {
+      const std::string* law = law_of(value);
+      text +=
+          (text.empty() ? " at " : ", ") + key + " = " + (law ? *law : one_line(to_toml(value)));
+    }
+    return text;
+  }
+
+  /// The first of two curves is lower up to a value of the key, the second from another value on.
+  void read_crossing() {
+    const std::string path = reader_.path("crossing");
+    const TableReader table(reader_.need("crossing", ""), path);
+    table.allow({"figure", "over", "at", "first", "second", "between"});
+    std::string swept;
+    table.required("over", swept, "a swept key");
+    const auto curve = [&](const char* key) {
+      const Value& fixed = table.need(key, "the curve's settings { \"swept.key\" = value }");
+      const auto* members = std::get_if<Value::Members>(&fixed.data);
+      if (members == nullptr) {
+        reject(fixed.location, table.path(key),
+               std::string("is ") + fixed.kind() + ", needs a table { \"swept.key\" = value }");
+      }
+      SweptValues values = values_of(table);
+      add_members(*members, "", table.path(key), values);
+      return along(table, path, swept, values);
+    };
+    const std::vector<FigureAt> first = curve("first"), second = curve("second");
+    const std::vector<double> x = numbers_along(table, path, swept);
+    const Value& between = table.need("between", "two values, as [100, 200]");
+    const auto ends = numbers_of(between);
+    if (!ends || ends->size() != 2 || !((*ends)[0] < (*ends)[1])) {
+      reject(between.location, table.path("between"), "needs two numbers that rise, as [100, 200]");
+    }
+    if (x.front() > (*ends)[0] || x.back() < (*ends)[1]) {
+      reject(between.location, table.path("between"),
+             "is not within the values of \"" + swept + "\", " + number_text(x.front()) + " to " +
+                 number_text(x.back()));
+    }
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (x[i] <= (*ends)[0]) add_order(first[i], second[i]);
+      if (x[i] >= (*ends)[1]) add_order(second[i], first[i]);
+    }
+  }
+
   const Value& table_;
   TableReader reader_;
   std::string key_;
@@ -362,9 +476,9 @@ Margin read_margin(const TableReader& reader) {
 }  // namespace
 
 const std::vector<std::string>& comparison_keys() {
-  static const std::vector<std::string> keys = {"less",          "than",     "equal",   "of",
-                                                "ratio",         "equals",   "at_most", "at_least",
-                                                "equals_theory", "monotone", "argmin"};
+  static const std::vector<std::string> keys = {
+      "less",     "than",          "equal",    "of",     "ratio", "equals",  "at_most",
+      "at_least", "equals_theory", "monotone", "argmin", "slope", "crossing"};
   return keys;
 }
 

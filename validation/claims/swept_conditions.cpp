@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "engine/files/words.h"
+#include "engine/moments/measures.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/scenario.h"
@@ -58,6 +59,7 @@ const std::string* law_of(const Value& value) {
 }
 
 SweptConditions::SweptConditions(const Scenario& scenario) : keys_(scenario.swept) {
+  if (!scenario.conditions.empty()) measures_ = names_of(scenario.conditions.front().measures);
   for (const Condition& condition : scenario.conditions) {
     const Value tree = condition.parameters.tree();
     layers_.emplace_back();

@@ -35,6 +35,9 @@ class SweptConditions {
   /// L of a condition of a study of depth.
   std::optional<std::size_t> layers(std::size_t i) const { return layers_[i]; }
 
+  /// Names of the measures of the scenario.
+  const std::vector<std::string>& measures() const { return measures_; }
+
   bool is_swept(const std::string& key) const;
 
   /// Throws InvalidInput where the key is not swept.
@@ -54,7 +57,7 @@ class SweptConditions {
   const Value* value_of(std::size_t i, const std::string& key) const;
   std::string value_text(std::size_t i, const std::string& key) const;
 
-  std::vector<std::string> keys_;
+  std::vector<std::string> keys_, measures_;
   std::vector<SweptValues> values_;                 ///< [conditions]
   std::vector<std::optional<std::size_t>> layers_;  ///< [conditions]
 };

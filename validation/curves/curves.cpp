@@ -16,9 +16,8 @@ double quantile_of(double level, std::span<const double> node_counts) {
 
 }  // namespace
 
-SlopeEstimate log_log_slope(const Curve& curve, std::span<const double> node_counts) {
-  constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
-  const SlopeEstimate none = {.slope = {}, .interval = {undefined, undefined}};
+Jackknifed slope_of(const Curve& curve) {
+  const Jackknifed none;
   if (curve.x.size() < 2) return none;
   double mean = 0, squares = 0;
   for (std::size_t i = 0; i < curve.x.size(); ++i) {
@@ -30,6 +29,13 @@ SlopeEstimate log_log_slope(const Curve& curve, std::span<const double> node_cou
   for (std::size_t i = 0; i < curve.x.size(); ++i) {
     slope = slope + ((std::log(curve.x[i]) - mean) / squares) * log(curve.y[i]);
   }
+  return slope;
+}
+
+SlopeEstimate log_log_slope(const Curve& curve, std::span<const double> node_counts) {
+  constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
+  const Jackknifed slope = slope_of(curve);
+  if (std::isnan(slope.value)) return {.slope = {}, .interval = {undefined, undefined}};
   const Estimate estimate = slope.figure(node_counts);
   const double half = quantile_of(curve_alpha / 2, node_counts) * estimate.mcse;
   return {.slope = estimate, .interval = {estimate.value - half, estimate.value + half}};

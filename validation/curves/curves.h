@@ -18,15 +18,18 @@ struct Curve {
   std::vector<Jackknifed> y = {};  ///< over common nodes
 };
 
+/// The slope of log y on log x by least squares without weights; NaN where an x or a y is not
+/// positive, or there is one point.
+Jackknifed slope_of(const Curve& curve);
+
 /// An estimate with its 95 % interval.
 struct SlopeEstimate {
   Estimate slope;
   Interval interval;
 };
 
-/// The slope of log y on log x by least squares without weights. Its standard error is that of the
-/// jackknife over the nodes, so that what the points have in common counts as it is. NaN where an x
-/// or a y is not positive, or there is one point. \param node_counts [nodes], replicates of each
+/// slope_of() with its standard error, that of the jackknife over the nodes, so that what the
+/// points have in common counts as it is. \param node_counts [nodes], replicates of each
 SlopeEstimate log_log_slope(const Curve& curve, std::span<const double> node_counts);
 
 /// Two curves that cross.

@@ -10,6 +10,8 @@
 #include "engine/files/json_reader.h"
 #include "engine/moments/estimates.h"
 #include "engine/moments/layer_estimates.h"
+#include "engine/moments/measured_terms.h"
+#include "engine/moments/measures.h"
 #include "engine/moments/moment_tree.h"
 #include "engine/results/stored_figures.h"
 
@@ -36,12 +38,18 @@ std::vector<Node> nodes_of_query(const MomentLayout& layout, const std::vector<N
   return of_query;
 }
 
+Measures measures_of(const StoredCondition& stored) {
+  return read_measures(parse_json(stored.parameters).value_or(Value()));
+}
+
 /// The figures of a condition, one query at a time.
 class QuerySamples {
  public:
   explicit QuerySamples(StoredCondition stored)
-      : stored_(std::move(stored)), single_(stored_.layout) {
+      : stored_(std::move(stored)), single_(stored_.layout), measures_(measures_of(stored_)) {
     single_.queries = 1;
+    mean_.queries.resize(queries());
+    is_measured_ = measured_queries(measures_, queries());
   }
 
   std::size_t queries() const { return static_cast<std::size_t>(stored_.layout.queries); }
@@ -55,6 +63,7 @@ class QuerySamples {
         tree, stored_.head_weights, {&stored_.truth.at(query), 1}, use ? &*use : nullptr);
     const auto terms = all_numbers<Jackknifed>(static_cast<Samples&>(samples));
     const auto sums = all_numbers<Jackknifed>(mean_);
+    if (is_measured_[query]) mean_.queries[query] = samples.queries.at(0);
     const Jackknifed share = 1 / static_cast<double>(queries());
     for (std::size_t i = 0; i < sums.size(); ++i) {
       *sums[i] = query == 0 ? share * *terms[i] : *sums[i] + share * *terms[i];
@@ -63,23 +72,28 @@ class QuerySamples {
   }
 
   /// Averages over the queries, once all were asked for.
-  Samples averages() const {
+  /// \param counts  [nodes], replicates of each
+  Samples averages(const std::vector<double>& counts) const {
     Samples mean = mean_;
     mean.output_correlation = mean.head_covariance_mean / mean.head_variance_mean;
     mean.output_index = 1 - mean.output_correlation;
+    add_measures(mean, measures_, counts);
+    mean.queries.clear();
     return mean;
   }
 
  private:
   StoredCondition stored_;
   MomentLayout single_;
-  Samples mean_;
+  Measures measures_;
+  std::vector<bool> is_measured_;  ///< [queries]
+  Samples mean_;                   ///< with the queries that measures are of
 };
 
 /// Figures of draws, whose nodes are of all queries together.
 JackknifedEstimates figures_of_draws(const StoredCondition& stored) {
   return jackknifed_averages(MomentTree(stored.layout, stored.nodes), stored.head_weights,
-                             stored.truth);
+                             stored.truth, nullptr, {}, measures_of(stored));
 }
 
 /// "queries[0].mse" as "queries[17].mse".
@@ -184,7 +198,7 @@ std::optional<Errors> paired_errors(StoredCondition stored_a, StoredCondition st
     }
     add_errors(*of_a, *of_b, counts, false, q, errors);
   }
-  add_errors(a.averages(), b.averages(), counts, true, 0, errors);
+  add_errors(a.averages(counts), b.averages(counts), counts, true, 0, errors);
   return errors;
 }
 

@@ -120,7 +120,8 @@ Matches matches_of(const StoredResults& a, const StoredResults& b) {
 
 /// Keys that do not change what a replicate is.
 bool leaves_problem_alone(const std::string& key) {
-  return key == "run.replicates" || key.starts_with("scenario.") || key.starts_with("claim");
+  return key == "run.replicates" || key.starts_with("scenario.") || key.starts_with("claim") ||
+         key.starts_with("measures");
 }
 
 bool same_bits_of(double a, double b) {

@@ -11,6 +11,7 @@
 
 #include "engine/files/error.h"
 #include "engine/files/words.h"
+#include "engine/moments/measured_terms.h"
 #include "engine/run/pilot.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
@@ -250,6 +251,7 @@ ErrorTerms<Remainder> figures_of(const Theory& theory) {
       (e.head_variance_mean.value - e.head_variance_mean.remainder);
   e.output_index.remainder = e.output_correlation.remainder;
   e.weights_index.remainder = std::isnan(theory.weights_index) ? theory.weights_index : 0;
+  add_measures(e, theory.measures);
   return e;
 }
 
@@ -288,6 +290,7 @@ Theory compute_theory(const Condition& condition, TheorySource source, int threa
   weighted.moments = MomentMode::pairwise;
 
   Theory theory;
+  theory.measures = condition.measures;
   theory.plan = make_plan(weighted, found);
   bool exact_instead = false;
   if (condition.fixed_design) {

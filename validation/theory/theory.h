@@ -26,6 +26,7 @@ inline constexpr double largest_remainder = 0.1;
 
 /// Closed forms with what they are made of.
 struct Theory : TheoryResult {
+  Measures measures;                                                ///< of the scenario
   std::vector<HeadTheory> heads;                                    ///< [Q]
   double weights_index = std::numeric_limits<double>::quiet_NaN();  ///< known for a fixed design
 };

@@ -97,19 +97,19 @@ class Repetition {
 
 }  // namespace
 
-const char* measured_text(Measured measured) {
+const char* measured_text(RateKind measured) {
   switch (measured) {
-    case Measured::false_alarm:
+    case RateKind::false_alarm:
       return "false alarm";
-    case Measured::false_support:
+    case RateKind::false_support:
       return "false support";
-    case Measured::power:
+    case RateKind::power:
       return "power";
-    case Measured::coverage:
+    case RateKind::coverage:
       return "coverage";
-    case Measured::control:
+    case RateKind::control:
       return "control";
-    case Measured::decided:
+    case RateKind::decided:
       return "decided";
   }
   return "";
@@ -117,16 +117,16 @@ const char* measured_text(Measured measured) {
 
 std::string CalibrationRate::requirement() const {
   switch (measured) {
-    case Measured::false_alarm:
-    case Measured::false_support:
+    case RateKind::false_alarm:
+    case RateKind::false_support:
       return "low end at most 1 %";
-    case Measured::power:
+    case RateKind::power:
       return "high end at least 99 %";
-    case Measured::coverage:
+    case RateKind::coverage:
       return "95 % inside";
-    case Measured::control:
+    case RateKind::control:
       return "95 % outside";
-    case Measured::decided:
+    case RateKind::decided:
       return "none";
   }
   return "";
@@ -136,16 +136,16 @@ bool CalibrationRate::pass() const {
   if (trials == 0) return false;
   const bool covers = interval.low <= nominal_coverage && nominal_coverage <= interval.high;
   switch (measured) {
-    case Measured::false_alarm:
-    case Measured::false_support:
+    case RateKind::false_alarm:
+    case RateKind::false_support:
       return interval.low <= verdict_alpha;
-    case Measured::power:
+    case RateKind::power:
       return interval.high >= nominal_power;
-    case Measured::coverage:
+    case RateKind::coverage:
       return covers;
-    case Measured::control:
+    case RateKind::control:
       return !covers;
-    case Measured::decided:
+    case RateKind::decided:
       return true;
   }
   return false;
@@ -156,7 +156,7 @@ std::optional<bool> Calibration::pass() const {
   return std::ranges::all_of(rates, &CalibrationRate::pass);
 }
 
-CalibrationRate Calibration::total(Measured measured) const {
+CalibrationRate Calibration::total(RateKind measured) const {
   CalibrationRate sum{.measured = measured};
   for (const CalibrationRate& rate : rates) {
     if (rate.measured != measured) continue;

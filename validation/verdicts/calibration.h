@@ -16,7 +16,7 @@
 namespace headlab {
 
 /// What is counted, and what its rate must be.
-enum class Measured {
+enum class RateKind {
   false_alarm,    ///< a true claim is refuted: at most verdict_alpha
   false_support,  ///< a claim false by no more than its margin is supported: at most verdict_alpha
   power,          ///< a plainly false claim is refuted: at least 99 %
@@ -27,11 +27,11 @@ enum class Measured {
 
 /// "false alarm", "false support", "power", "coverage", "control",
 /// "decided".
-const char* measured_text(Measured measured);
+const char* measured_text(RateKind measured);
 
 /// One rate: how often something happened in runs that differ in their seed alone.
 struct CalibrationRate {
-  Measured measured = Measured::false_alarm;
+  RateKind measured = RateKind::false_alarm;
   std::string what;    ///< the claim, or the figure
   std::string effect;  ///< how far the claim is from the truth
   std::uint64_t count = 0;
@@ -85,7 +85,7 @@ struct Calibration {
   /// Whether every rate passes; unknown where not all runs were done.
   std::optional<bool> pass() const;
   /// All rates of one kind together.
-  CalibrationRate total(Measured measured) const;
+  CalibrationRate total(RateKind measured) const;
 
   template <class Visitor>
   void fields(Visitor& visit) const {

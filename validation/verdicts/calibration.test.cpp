@@ -16,7 +16,7 @@
 namespace headlab {
 namespace {
 
-CalibrationRate rate(Measured measured, std::uint64_t count, std::uint64_t trials) {
+CalibrationRate rate(RateKind measured, std::uint64_t count, std::uint64_t trials) {
   return {.measured = measured,
           .count = count,
           .trials = trials,
@@ -25,8 +25,8 @@ CalibrationRate rate(Measured measured, std::uint64_t count, std::uint64_t trial
 
 /// A study whose outcome is known for every seed: one rate in ten, and none.
 CalibrationStudy known_scenario() {
-  return {.rates = {{.measured = Measured::false_alarm, .what = "a"},
-                    {.measured = Measured::false_alarm, .what = "b"}},
+  return {.rates = {{.measured = RateKind::false_alarm, .what = "a"},
+                    {.measured = RateKind::false_alarm, .what = "b"}},
           .trials = 1000,
           .trial = [](std::uint64_t seed) {
             return std::vector<bool>{seed % 10 == 0, false};
@@ -34,19 +34,19 @@ CalibrationStudy known_scenario() {
 }
 
 TEST(CalibrationRate, PassesUntilItsIntervalContradicts) {
-  EXPECT_TRUE(rate(Measured::false_alarm, 20, 2000).pass());
-  EXPECT_TRUE(rate(Measured::false_alarm, 24, 2000).pass());
-  EXPECT_FALSE(rate(Measured::false_alarm, 40, 2000).pass());
-  EXPECT_FALSE(rate(Measured::false_support, 40, 2000).pass());
-  EXPECT_TRUE(rate(Measured::power, 1978, 2000).pass());
-  EXPECT_FALSE(rate(Measured::power, 1950, 2000).pass());
-  EXPECT_TRUE(rate(Measured::coverage, 1905, 2000).pass());
-  EXPECT_FALSE(rate(Measured::coverage, 1860, 2000).pass());
-  EXPECT_FALSE(rate(Measured::coverage, 1940, 2000).pass());
+  EXPECT_TRUE(rate(RateKind::false_alarm, 20, 2000).pass());
+  EXPECT_TRUE(rate(RateKind::false_alarm, 24, 2000).pass());
+  EXPECT_FALSE(rate(RateKind::false_alarm, 40, 2000).pass());
+  EXPECT_FALSE(rate(RateKind::false_support, 40, 2000).pass());
+  EXPECT_TRUE(rate(RateKind::power, 1978, 2000).pass());
+  EXPECT_FALSE(rate(RateKind::power, 1950, 2000).pass());
+  EXPECT_TRUE(rate(RateKind::coverage, 1905, 2000).pass());
+  EXPECT_FALSE(rate(RateKind::coverage, 1860, 2000).pass());
+  EXPECT_FALSE(rate(RateKind::coverage, 1940, 2000).pass());
   // A control is caught where the same interval would fail.
-  EXPECT_TRUE(rate(Measured::control, 1660, 2000).pass());
-  EXPECT_FALSE(rate(Measured::control, 1905, 2000).pass());
-  EXPECT_FALSE(CalibrationRate{.measured = Measured::false_alarm}.pass());
+  EXPECT_TRUE(rate(RateKind::control, 1660, 2000).pass());
+  EXPECT_FALSE(rate(RateKind::control, 1905, 2000).pass());
+  EXPECT_FALSE(CalibrationRate{.measured = RateKind::false_alarm}.pass());
 }
 
 TEST(Calibrate, CountsTheSameOnAnyNumberOfThreads) {
@@ -60,7 +60,7 @@ TEST(Calibrate, CountsTheSameOnAnyNumberOfThreads) {
     EXPECT_FALSE(seen.rates[0].pass());
     EXPECT_TRUE(seen.rates[1].pass());
     EXPECT_EQ(seen.pass(), false);
-    EXPECT_EQ(seen.total(Measured::false_alarm).count, 200U + seen.rates[2].count - 100U);
+    EXPECT_EQ(seen.total(RateKind::false_alarm).count, 200U + seen.rates[2].count - 100U);
   }
 }
 
@@ -114,18 +114,18 @@ TEST(CalibrationStudies, TurnOutAsTheyMustInAFewRuns) {
   std::vector<CalibrationStudy> studies = calibration_studies({.backend = "cpu", .threads = 2});
   for (CalibrationStudy& study : studies) study.trials = 6;
   const Calibration seen = calibrate(studies, {.threads = 2}, {.seed = 99});
-  std::set<Measured> kinds;
+  std::set<RateKind> kinds;
   for (const CalibrationRate& one : seen.rates) {
     kinds.insert(one.measured);
     EXPECT_EQ(one.trials, 6U);
     EXPECT_FALSE(one.what.empty());
-    if (one.measured == Measured::power) {
+    if (one.measured == RateKind::power) {
       EXPECT_GE(one.count, 5U) << one.what;
     }
-    if (one.measured == Measured::false_alarm || one.measured == Measured::false_support) {
+    if (one.measured == RateKind::false_alarm || one.measured == RateKind::false_support) {
       EXPECT_LE(one.count, 1U) << one.what;
     }
-    if (one.measured == Measured::coverage) {
+    if (one.measured == RateKind::coverage) {
       EXPECT_GE(one.count, 3U) << one.what;
     }
   }

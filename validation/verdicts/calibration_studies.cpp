@@ -36,7 +36,7 @@ CalibrationStudy verdicts(const ClaimForm& form, const std::string& scenario,
     std::vector<bool> outcome;
     for (const CalibrationRate& rate : rates) {
       const Verdict counted =
-          rate.measured == Measured::false_support ? Verdict::supported : Verdict::refuted;
+          rate.measured == RateKind::false_support ? Verdict::supported : Verdict::refuted;
       outcome.push_back(row.verdict == counted);
     }
     return outcome;
@@ -152,11 +152,11 @@ CalibrationStudy intervals(const std::string& name, const std::string& world,
   CalibrationStudy study{.trials = study_trials};
   const std::string which = name + ", " + estimator + ": ";
   for (const std::string& figure : figure_names) {
-    study.rates.push_back({.measured = Measured::coverage, .what = which + figure});
+    study.rates.push_back({.measured = RateKind::coverage, .what = which + figure});
   }
-  study.rates.push_back({.measured = Measured::coverage, .what = which + "each in turn"});
+  study.rates.push_back({.measured = RateKind::coverage, .what = which + "each in turn"});
   for (std::size_t i = 0; controls && i < figure_names.size(); ++i) {
-    study.rates.push_back({.measured = Measured::control,
+    study.rates.push_back({.measured = RateKind::control,
                            .what = which + figure_names[i],
                            .effect = "MCSE 30 % too small"});
   }

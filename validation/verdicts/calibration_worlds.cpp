@@ -44,18 +44,18 @@ Theory without_covariance(Theory theory) {
 }
 
 CalibrationRate alarm_rate(std::string what, std::string effect) {
-  return {.measured = Measured::false_alarm, .what = std::move(what), .effect = std::move(effect)};
+  return {.measured = RateKind::false_alarm, .what = std::move(what), .effect = std::move(effect)};
 }
 CalibrationRate support_rate(std::string what, std::string effect) {
   return {
-      .measured = Measured::false_support, .what = std::move(what), .effect = std::move(effect)};
+      .measured = RateKind::false_support, .what = std::move(what), .effect = std::move(effect)};
 }
 CalibrationRate power_rate(std::string what, std::string effect) {
-  return {.measured = Measured::power, .what = std::move(what), .effect = std::move(effect)};
+  return {.measured = RateKind::power, .what = std::move(what), .effect = std::move(effect)};
 }
 
 CalibrationRate decided_rate(std::string what, std::string effect) {
-  return {.measured = Measured::decided, .what = std::move(what), .effect = std::move(effect)};
+  return {.measured = RateKind::decided, .what = std::move(what), .effect = std::move(effect)};
 }
 
 }  // namespace headlab

@@ -52,12 +52,12 @@ CalibrationStudy stated_study(const std::string& scenario, const BackendChoice& 
                           {.seed = seed, .substitutes = Substitutes{.closed_forms = closed_forms}});
     std::vector<bool> outcome;
     for (const CalibrationRate& rate : rates) {
-      if (rate.measured == Measured::decided) {
+      if (rate.measured == RateKind::decided) {
         outcome.push_back(std::ranges::all_of(validation.rows, &VerdictRow::as_expected));
         continue;
       }
       const Verdict counted =
-          rate.measured == Measured::false_support ? Verdict::supported : Verdict::refuted;
+          rate.measured == RateKind::false_support ? Verdict::supported : Verdict::refuted;
       outcome.push_back(std::ranges::any_of(
           validation.rows, [&](const VerdictRow& row) { return row.verdict == counted; }));
     }

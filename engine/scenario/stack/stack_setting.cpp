@@ -72,7 +72,7 @@ class StackReader {
   StackReader(const Value& root, DataFiles& files) : root_(root, ""), files_(files) {}
 
   StackSetting read() {
-    root_.allow({"scenario", "tokens", "heads", "layers", "run", "sweep", "claim"});
+    root_.allow({"scenario", "tokens", "heads", "layers", "run", labels_section, "sweep", "claim"});
     read_tokens();
     read_run();
     read_heads();

@@ -224,7 +224,8 @@ std::shared_ptr<RunOutcome> restore_results(const std::string& path, const std::
       if (plan.stack) {
         layers = std::make_shared<const LayerEstimates>(estimate_layers(tree, plan.n));
       }
-      ConditionEstimates estimates = plan.stack ? counts_of_layers(tree) : estimate(tree, plan);
+      ConditionEstimates estimates =
+          plan.stack ? counts_of_layers(tree) : estimate(tree, plan, condition->measures);
       result.conditions.push_back({.condition = condition,
                                    .found = std::move(found),
                                    .plan = std::move(plan),

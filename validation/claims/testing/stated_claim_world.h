@@ -69,4 +69,18 @@ inline std::string argmin(const std::string& subspaces, int is) {
          ", at = { \"heads.subspaces\" = \"" + subspaces + "\" } }\n";
 }
 
+inline std::string slope(const std::string& bound) {
+  return "slope = { figure = \"mse\", over = \"heads.count\", at = { \"heads.subspaces\" = "
+         "\"orthogonal\" }, " +
+         bound + " }\n";
+}
+
+/// `first` is better with 2 heads, `second` with 3 and more.
+inline std::string crossing(const std::string& first, const std::string& second) {
+  return "crossing = { figure = \"mse\", over = \"heads.count\", first = { \"heads.subspaces\" = "
+         "\"" +
+         first + "\" }, second = { \"heads.subspaces\" = \"" + second +
+         "\" }, between = [2, 3] }\n";
+}
+
 }  // namespace headlab::stated

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/moments/measures.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "engine/files/error.h"
+#include "engine/files/words.h"
+#include "engine/moments/figure_name.h"
+#include "engine/moments/measured_terms.h"
+
+namespace headlab {
+namespace {
+
+/// Names of results.nc and summary.json that are no figures.
+constexpr std::array taken = {"aims",
+                              "bound",
+                              "check",
+                              "compiler",
+                              "complete",
+                              "condition",
+                              "conditions",
+                              "controls",
+                              "coordinate",
+                              "d",
+                              "difference",
+                              "dim",
+                              "empty_windows",
+                              "estimator",
+                              "extremes",
+                              "few_carriers",
+                              "fresh_key_error",
+                              "head",
+                              "head_2",
+                              "head_weights",
+                              "heads",
+                              "history",
+                              "indices",
+                              "jackknife_nodes",
+                              "k",
+                              "layer",
+                              "layers",
+                              "learned",
+                              "moments",
+                              "mse_query_se",
+                              "n",
+                              "narrow_windows",
+                              "node",
+                              "nodes",
+                              "nodes_sha256",
+                              "parameters",
+                              "plan_sha256",
+                              "projections",
+                              "queries",
+                              "query",
+                              "query_projections",
+                              "redraw",
+                              "replicates",
+                              "replicates_planned",
+                              "seconds",
+                              "seed",
+                              "swept",
+                              "theory",
+                              "truth",
+                              "weights_per_second",
+                              "x"};
+constexpr std::array taken_beginnings = {"difference_", "extreme_", "index_",  "layout_",
+                                         "learned_",    "swept_",   "theory_", "x_"};
+constexpr std::array taken_ends = {"_ceiling", "_mcse", "_remainder"};
+
+void require_free_name(const Value::Entry& entry, const std::string& key, const Measures& before) {
+  const std::string& name = entry.key;
+  const auto refuse = [&](const std::string& problem) {
+    reject(entry.location, key, problem + " - choose another name");
+  };
+  const bool plain =
+      is_free_name(name) && name.size() <= 64 && std::ranges::all_of(name, [](char c) {
+        return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+               (c >= 'A' && c <= 'Z');
+      });
+  if (!plain) {
+    refuse("is no name for a measure: letters, digits and _, 64 at most, and no function");
+  }
+  if (std::ranges::count(figure_kinds(), name, &FigureKind::name) > 0) {
+    refuse("is the name of a figure");
+  }
+  const auto same = [&](const char* one) { return name == one; };
+  const auto begins = [&](const char* one) { return name.starts_with(one); };
+  const auto ends = [&](const char* one) { return name.ends_with(one); };
+  if (std::ranges::any_of(taken, same) || std::ranges::any_of(taken_beginnings, begins) ||
+      std::ranges::any_of(taken_ends, ends)) {
+    refuse("is a name that results.nc has for something else");
+  }
+  if (std::ranges::count(names_of(before), name) > 0) refuse("stands twice");
+}
+
+/// The parts of a formula that have to be away from 0, where they vary.
+std::vector<Formula> divisors_of(const Formula& formula) {
+  std::vector<Formula> divisors;
+  std::vector<std::size_t> begins;  // first steps of what is on the stack
+  const auto add = [&](std::size_t begin, std::size_t end) {
+    Formula part;
+    part.names = formula.names;
+    for (std::size_t i = begin; i < end; ++i) part.steps.push_back(formula.steps[i]);
+    const auto varies = [](const Formula::Step& step) {
+      return step.operation == FormulaOperation::variable;
+    };
+    if (std::ranges::any_of(part.steps, varies)) divisors.push_back(std::move(part));
+  };
+  for (std::size_t i = 0; i < formula.steps.size(); ++i) {
+    const auto& [operation, operand] = formula.steps[i];
+    if (operation == FormulaOperation::constant || operation == FormulaOperation::variable) {
+      begins.push_back(i);
+      continue;
+    }
+    std::size_t second = i;  // first step of the second operand
+    if (is_binary(operation)) {
+      second = begins.back();
+      begins.pop_back();
+    }
+    const bool of_first = operation == FormulaOperation::power ||
+                          operation == FormulaOperation::log ||
+                          operation == FormulaOperation::sqrt ||
+                          (operation == FormulaOperation::whole_power && operand < 0);
+    if (operation == FormulaOperation::divide) add(second, i);
+    if (of_first) add(begins.back(), second);
+  }
+  return divisors;
+}
+
+Measure read_measure(const Value::Entry& entry, const Measures& before) {
+  const std::string key = "measures." + entry.key;
+  require_free_name(entry, key, before);
+  const auto* text = std::get_if<std::string>(&entry.value.data);
+  if (text == nullptr) {
+    reject(
+        entry.value.location, key,
+        std::string("is ") + entry.value.kind() + ", needs a formula as \"covariance_term / mse\"");
+  }
+  Measure measure{.name = entry.key, .text = *text};
+  try {
+    measure.formula = parse_formula(*text, [](const std::string&) { return std::nullopt; });
+  } catch (const FormulaError& error) {
+    reject(entry.value.location, key, error.what());
+  }
+  if (measure.formula.names.empty()) {
+    reject(entry.value.location, key, "has no figure in its formula");
+  }
+  const std::string option = entry.value.location.text() + ": " + key;
+  for (const std::string& name : measure.formula.names) {
+    measure.parts.push_back(parse_figure(option, name, names_of(before)));
+  }
+  measure.divisors = divisors_of(measure.formula);
+  return measure;
+}
+
+double value_of(const Formula& formula, std::span<const double> program,
+                std::span<const double> numbers) {
+  return formulas::value<double>(program.data(), static_cast<int>(formula.steps.size()),
+                                 [&](int i) { return numbers[static_cast<std::size_t>(i)]; });
+}
+
+/// A formula of samples over the same nodes, some of which may be constants.
+Jackknifed value_of(const Formula& formula, const std::vector<const Jackknifed*>& parts) {
+  const std::vector<double> program = formula.program();
+  std::vector<double> numbers;
+  std::size_t nodes = 0;
+  for (const Jackknifed* part : parts) {
+    numbers.push_back(part->value);
+    nodes = std::max(nodes, part->leave_one_out.size());
+  }
+  Jackknifed out(value_of(formula, program, numbers));
+  std::vector<double> changed = numbers;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    out.carriers = std::min(out.carriers, parts[i]->carriers);
+    for (const auto bound : {&Jackknifed::rounding, &Jackknifed::unseen, &Jackknifed::digits}) {
+      const double size = parts[i]->*bound;
+      if (size == 0) continue;
+      double change = 0;
+      for (const double at : {numbers[i] + size, numbers[i] - size}) {
+        changed[i] = at;
+        change = std::max(change, size_of_change(value_of(formula, program, changed), out.value));
+      }
+      changed[i] = numbers[i];
+      out.*bound += change;
+    }
+  }
+  for (std::size_t j = 0; j < nodes; ++j) {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::vector<double>& without = parts[i]->leave_one_out;
+      changed[i] = without.empty() ? numbers[i] : without[j];
+    }
+    out.leave_one_out.push_back(value_of(formula, program, changed));
+  }
+  return out;
+}
+
+/// The parts of a measure; what terms lack is undefined.
+template <class Terms>
+std::vector<const Jackknifed*> parts_of(const Measure& measure, const Terms& terms) {
+  static const Jackknifed missing;
+  std::vector<const Jackknifed*> parts;
+  for (const FigureName& name : measure.parts) {
+    const Jackknifed* part = find_figure<Jackknifed>(terms, name);
+    parts.push_back(part != nullptr ? part : &missing);
+  }
+  return parts;
+}
+
+}  // namespace
+
+const std::string& name_of(const Measure& measure) {
+  return measure.name;
+}
+const std::string& formula_text(const Measure& measure) {
+  return measure.text;
+}
+
+Measures read_measures(const Value& scenario) {
+  Measures measures;
+  const Value* table = scenario.find("measures");
+  if (table == nullptr) return measures;
+  const auto* members = std::get_if<Value::Members>(&table->data);
+  if (members == nullptr) {
+    reject(table->location, "measures",
+           std::string("is ") + table->kind() +
+               ", needs a table of formulas as covariance_share = \"covariance_term / mse\"");
+  }
+  for (const Value::Entry& entry : *members) {
+    measures.push_back(std::make_shared<const Measure>(read_measure(entry, measures)));
+  }
+  return measures;
+}
+
+std::vector<std::string> names_of(const Measures& measures) {
+  std::vector<std::string> names;
+  for (const auto& measure : measures) names.push_back(measure->name);
+  return names;
+}
+
+std::vector<FigureName> made_of(const FigureName& figure, const Measures& measures) {
+  const auto found = std::ranges::find_if(
+      measures, [&](const auto& measure) { return measure->name == figure.name; });
+  if (found == measures.end()) return {figure};
+  std::vector<FigureName> figures;
+  // Those of a measure stand before it.
+  const Measures before(measures.begin(), found);
+  for (const FigureName& part : (*found)->parts) {
+    for (FigureName& one : made_of(part, before)) figures.push_back(std::move(one));
+  }
+  return figures;
+}
+
+void add_measures(ErrorTerms<Jackknifed>& terms, const Measures& measures,
+                  std::span<const double> counts) {
+  for (const auto& measure : measures) {
+    const std::vector<const Jackknifed*> parts = parts_of(*measure, terms);
+    Measured<Jackknifed> made{.of = measure, .number = value_of(measure->formula, parts)};
+    for (const Formula& divisor : measure->divisors) {
+      const Jackknifed below = value_of(divisor, parts);
+      if (below.leave_one_out.empty()) continue;
+      const double error = below.figure(counts).mcse;
+      if (!(error > 0)) continue;
+      made.divisor_error = std::max(made.divisor_error, error / std::abs(below.value));
+    }
+    terms.measures.push_back(std::move(made));
+  }
+}
+
+void add_measures(ErrorTerms<Remainder>& terms, const Measures& measures) {
+  const auto sample_of = [](const Remainder& number) {
+    Jackknifed sample(number.value);
+    sample.rounding = number.remainder;
+    return sample;
+  };
+  ErrorTerms<Jackknifed> samples = converted<Jackknifed>(terms, sample_of);
+  add_measures(samples, measures, {});
+  for (const Measured<Jackknifed>& one : samples.measures) {
+    const double remainder = one.number.rounding;
+    terms.measures.push_back(
+        {one.of,
+         {one.number.value,
+          std::isfinite(remainder) ? remainder : std::numeric_limits<double>::quiet_NaN()}});
+  }
+}
+
+std::vector<bool> measured_queries(const Measures& measures, std::size_t queries) {
+  std::vector<bool> is_measured(queries, false);
+  for (const auto& measure : measures) {
+    for (const FigureName& part : measure->parts) {
+      if (!part.index.empty() && part.index[0] < queries) is_measured[part.index[0]] = true;
+    }
+  }
+  return is_measured;
+}
+
+void set_digits_of_measures(ErrorTerms<Jackknifed>& terms) {
+  for (Measured<Jackknifed>& one : terms.measures) {
+    one.number.digits = value_of(one.of->formula, parts_of(*one.of, terms)).digits;
+  }
+}
+
+bool divides_by_noise(const Measured<Estimate>& measure) {
+  return !std::isnan(measure.number.value) && measure.number.mcse > 0 &&
+         denominator_errors * measure.divisor_error > 1;
+}
+
+}  // namespace headlab
