@@ -111,6 +111,8 @@ struct RunArguments : CommonArguments {
   bool nodes = true;
   std::vector<PrecisionTarget> until;
   std::optional<std::string> against, difference;
+  std::optional<std::string> replicate_figures;
+  std::optional<std::uint64_t> first_replicates;  ///< of each condition; else all
   bool compare = false;
   bool dry_run = false;
 

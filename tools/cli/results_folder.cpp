@@ -75,6 +75,9 @@ void require_run_arguments(const RunArguments& arguments) {
         "--nodes none: leaves out the nodes that --resume continues from - leave one of them out");
   }
   require_differences_possible(arguments);
+  if (arguments.first_replicates && !arguments.replicate_figures) {
+    throw InvalidInput("--first-replicates: needs --replicate-figures FILE, which they stand in");
+  }
   if (arguments.resume && arguments.overwrite) {
     throw InvalidInput(
         "--overwrite: not with --resume, which continues the results in --out - leave one of "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <system_error>
 
+#include "engine/replay/replicate_figures.h"
 #include "engine/run/control_pilot.h"
 #include "engine/run/forecast.h"
 #include "engine/run/memory.h"
@@ -98,6 +99,13 @@ ExitCode dry_run(const RunArguments& arguments, const Scenario& scenario, const 
   const std::uint64_t memory = all.front().memory + (arguments.out ? netcdf : 0);
   text += "# memory: " + format_bytes(memory) + ", " + available_text() + "\n";
   text += "# disk: " + disk_line(arguments, netcdf, size.summary) + "\n";
+  if (arguments.replicate_figures) {
+    const std::string& path = *arguments.replicate_figures;
+    require_replicate_file("--replicate-figures", path, scenario, arguments.first_replicates);
+    text += "# disk: about " +
+            format_bytes(replicate_file_bytes(path, scenario, arguments.first_replicates)) +
+            " for " + one_line(path) + "\n";
+  }
   for (std::size_t i = 0; i < all.size(); ++i) {
     text += "# time: " + time_line(all[i], i == 0) + "\n";
   }

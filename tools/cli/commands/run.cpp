@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "engine/files/atomic_file.h"
+#include "engine/replay/replicate_figures.h"
 #include "engine/run/control_check.h"
 #include "engine/run/ranks.h"
 #include "engine/scenario/condition.h"
@@ -81,7 +82,16 @@ void claim_files(std::optional<OutputFolder>& folder, const RunArguments& argume
   if (arguments.out) folder.emplace(*arguments.out);
   if (folder) require_no_results_among_inputs(*folder, scenario);
   require_documents(arguments, scenario.inputs);
+  if (arguments.replicate_figures) {
+    const std::string& path = *arguments.replicate_figures;
+    require_replicate_file("--replicate-figures", path, scenario, arguments.first_replicates);
+    require_no_input("--replicate-figures", path, scenario.inputs);
+    require_writable("--replicate-figures", path);
+  }
   if (!folder) return;
+  if (arguments.replicate_figures) {
+    require_apart("--replicate-figures", *arguments.replicate_figures, *folder, {"results.nc"});
+  }
   if (arguments.json) require_apart("--json", *arguments.json, *folder, {"results.nc"});
   if (arguments.report) {
     require_apart("--report", *arguments.report, *folder, {"results.nc", "summary.json"});
@@ -92,11 +102,24 @@ void claim_files(std::optional<OutputFolder>& folder, const RunArguments& argume
   claim_results(*folder, *arguments.out, scenario, arguments.resume, arguments.overwrite);
 }
 
+/// Writes the file of replicates, and says where it does not.
+bool write_replicates(const RunArguments& arguments, const RunResult& result,
+                      const Session& session) {
+  const std::string& path = *arguments.replicate_figures;
+  if (result.outcome.complete &&
+      write_replicate_figures(path, result, arguments.first_replicates, session)) {
+    return true;
+  }
+  std::cerr << "headlab: --replicate-figures: stopped before the end, and " << one_line(path)
+            << " is not written\n";
+  return false;
+}
+
 /// Writes the files of a run and returns their names; the first problem is kept for later: where a
 /// file cannot be written after hours of work, standard output still gets the results.
 std::string write_run(const RunArguments& arguments, const std::optional<OutputFolder>& folder,
                       const Scenario& scenario, const RunResult& result, const RunReport& report,
-                      std::exception_ptr& problem) {
+                      const Session& session, std::exception_ptr& problem) {
   std::string files;
   try {
     if (folder) {
@@ -118,6 +141,9 @@ std::string write_run(const RunArguments& arguments, const std::optional<OutputF
           *arguments.table,
           table_text(*arguments.table, table_of_run(scenario, result, report.indices)));
       name(*arguments.table);
+    }
+    if (arguments.replicate_figures && write_replicates(arguments, result, session)) {
+      name(*arguments.replicate_figures);
     }
   } catch (const RunFailed&) {
     problem = std::current_exception();
@@ -269,7 +295,7 @@ ExitCode simulate(const RunArguments& arguments, const std::shared_ptr<const Sce
     report = report_of(found);
     // A run that has nothing to keep leaves the results of an earlier one.
     if (found.conditions.empty()) return found;
-    files = write_run(arguments, folder, scenario, found, report, problem);
+    files = write_run(arguments, folder, scenario, found, report, session, problem);
     return found;
   });
   print_run(arguments, scenario, result, report);
@@ -332,12 +358,18 @@ void RunArguments::list(Options& options) {
   options.flag("--compare", "Compare the simulation with closed forms, with z", compare);
   options.value("--until", "FIGURE=MCSE,...",
                 "Stop once standard errors are this small: mse=1%, output_correlation=0.005, "
-                "mse@#3=1% for condition #3; --replicates is then the most",
+                "mse@#3=1% for condition #3, difference_mse=2e-5 with --against; --replicates is "
+                "then the most",
                 [this](const std::string& text) { until = parse_until(text); });
   options.text("--against", "CONDITION",
                "Subtract a condition from the others: #3, from 0, or a swept KEY=VALUE", against);
   options.text("--difference", "KEY", "Subtract the condition with the first value of a swept key",
                difference);
+  options.text("--replicate-figures", "FILE",
+               "Write estimate, truth and squared error of single replicates, to .csv or .nc",
+               replicate_figures);
+  options.number("--first-replicates", "K", "Write the first K of each condition; else all",
+                 first_replicates, 1, 1ULL << 40);
   take(options, {{"--shard",
                   "Simulate one share of N alone, I from 1 to N, for headlab merge; auto: as Slurm "
                   "or MPI number it"}});

@@ -191,6 +191,7 @@ void require_fits_shard(const RunArguments& arguments) {
   }
   if (arguments.against) reject_with_shard("--against", later);
   if (arguments.difference) reject_with_shard("--difference", later);
+  if (arguments.replicate_figures) reject_with_shard("--replicate-figures", later);
   if (arguments.compare) reject_with_shard("--compare", later);
   if (arguments.report) reject_with_shard("--report", "write headlab report of the merged results");
   if (arguments.table) reject_with_shard("--table", "write headlab table of the merged results");
