@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "tools/cli/commands/along_curves.h"
+#include "tools/tables/along_curves.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/report/curves_figure.h"
 #include "tools/report/figure.h"

@@ -17,16 +17,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _engine
-from ._arguments import Backend, Simd, assign, duration, flag, whole
+from ._arguments import Backend, Simd, assign, duration, flag, index, whole
 from ._arguments import path as path_text
 from ._arguments import text as text_of
 from ._errors import HeadlabError, HeadlabWarning, RunError, ScenarioError, rejected, translated
 from ._jobs import Progress, finish, watch
-from ._labelled import Labelled, dataset_of_group
+from ._labelled import Labelled, dataset_of_group, frame_of
 from ._scenario import ScenarioLike, Sets, Source, save_arrays
-from ._tables import Given, Tabular
+from ._tables import Document, Given, Tabular
 
 if TYPE_CHECKING:
+    import pandas
     import xarray
     from numpy.typing import NDArray
 
@@ -56,6 +57,20 @@ class Difference:
                 at = ", ".join(f"{name} = {values[i]}" for name, values in self.swept.items())
                 lines.append(f"  {at or i}: {value:.6g} ± {error:.2g}")
         return "\n".join(lines)
+
+
+class Along(Document):
+    """A figure along a key; ``curves`` and ``crossings`` are those of ``headlab along --json``."""
+
+    @property
+    def curves(self) -> list[dict[str, Any]]:
+        """Each with its name, points, lowest and slope."""
+        return list(self.summary["curves"])
+
+    @property
+    def crossings(self) -> list[dict[str, Any]]:
+        """Each with the names of its curves and the points that it lies between."""
+        return list(self.summary["crossings"])
 
 
 class Result(Tabular, Labelled):
@@ -245,6 +260,47 @@ class Result(Tabular, Labelled):
             str(found.attributes.get("difference_to", "")),
             self.swept,
         )
+
+    def along(
+        self, over: str, figure: str = "mse", *, min_over: str | None = None, slope: bool = True
+    ) -> Along:
+        """A figure along a swept key, as ``headlab along``: slope, lowest point, crossings.
+
+        `min_over` takes at each value the least over a second key, as a bandwidth.
+        """
+        with self._stored_files() as path, translated():
+            text, table = _engine.along(
+                str(path), over=text_of("over", over), figure=text_of("figure", figure),
+                min_over=None if min_over is None else text_of("min_over", min_over),
+                slope=flag("slope", slope),
+            )  # fmt: skip
+        return Along(text, table)
+
+    @contextmanager
+    def _stored_files(self) -> Iterator[Path]:
+        """results.nc, of a run written only for now."""
+        if self._run is None:
+            with self._stored() as path:
+                yield path
+            return
+        with tempfile.TemporaryDirectory(prefix="headlab-") as folder:
+            self.save(Path(folder) / "results")
+            yield Path(folder) / "results" / "results.nc"
+
+    @property
+    def replicates(self) -> pandas.DataFrame:
+        """A row for each replicate and query: estimate, truth and squared error (needs pandas)."""
+        return self.first_replicates(None)
+
+    def first_replicates(self, count: int | None, threads: int | None = None) -> pandas.DataFrame:
+        """The same of the first `count` replicates of each condition; None: of all."""
+        if count is not None and (count := index("count", count)) < 1:
+            raise ScenarioError(f"count: is {count}, needs at least 1")
+        with translated():
+            columns = self._outcome.replicates(count, whole(threads))
+        frame = frame_of(columns)
+        numbers = ["condition", "replicate", "query"]
+        return frame.astype({name: int for name in numbers if name in frame})
 
     @property
     def plot(self) -> Plots:

@@ -8,6 +8,7 @@
 #include "engine/files/atomic_file.h"
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
+#include "engine/replay/replicate_figures.h"
 #include "engine/results/differences.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
@@ -144,6 +145,39 @@ void save(const RunOutcome& outcome, const std::string& path, bool overwrite, bo
   tools::write_results_folder(folder, *outcome.scenario, outcome.result, outcome.report, nodes);
 }
 
+/// Single replicates of a run by the backend that it had, a list for each column.
+nb::dict replicates_of(const RunOutcome& outcome, const std::optional<std::uint64_t>& first,
+                       const OptionalText& threads) {
+  /// Visitor that keeps numbers by their names.
+  struct Columns {
+    std::vector<std::pair<std::string, std::vector<double>>> all = {};
+    std::size_t at = 0;
+    void operator()(const char* name, double number, const char*) {
+      if (at == all.size()) all.emplace_back(name, std::vector<double>());
+      all[at++].second.push_back(number);
+    }
+  };
+  Columns columns;
+  {
+    const nb::gil_scoped_release released;
+    const Session session = job_session(
+        arguments_of({{"--backend", outcome.result.machine.backend}, {"--threads", threads}}));
+    replicate_figures(outcome.result, first, session,
+                      [&](std::span<const ReplicateFigure> figures) {
+                        for (const ReplicateFigure& figure : figures) {
+                          columns.at = 0;
+                          figure.fields(columns);
+                        }
+                      });
+  }
+  nb::dict made;
+  for (auto& [name, numbers] : columns.all) {
+    const std::size_t size = numbers.size();
+    made[name.c_str()] = array_object(std::move(numbers), {size});
+  }
+  return made;
+}
+
 std::string comparison_of(const RunOutcome& outcome) {
   return outcome.report.theory.empty()
              ? ""
@@ -192,6 +226,9 @@ void bind_run(nb::module_& module) {
           nb::sig("def tables(self, nodes: bool = False) -> dict[str, typing.Any]"))
       .def("difference", &difference_tables, nb::arg("over").none(), nb::arg("against").none(),
            nb::sig("def difference(self, over: str | None, against: str | None) -> dict[str, "
+                   "typing.Any]"))
+      .def("replicates", &replicates_of, nb::arg("first").none(), nb::arg("threads").none(),
+           nb::sig("def replicates(self, first: int | None, threads: str | None) -> dict[str, "
                    "typing.Any]"))
       .def("save", &save, nb::arg("path"), nb::arg("overwrite"), nb::arg("nodes"));
 

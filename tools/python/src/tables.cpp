@@ -23,6 +23,7 @@
 #include "tools/cli/options.h"
 #include "tools/python/src/studies.h"
 #include "tools/python/src/values.h"
+#include "tools/tables/along.h"
 #include "tools/tables/read_tables.h"
 #include "tools/tables/write_table.h"
 
@@ -157,6 +158,19 @@ nb::object make_table(const TableGiven& given, const std::string& of, tools::Tab
 }  // namespace
 
 void bind_tables(nb::module_& module) {
+  module.def(
+      "along",
+      [](const std::string& path, const std::string& over, std::optional<std::string> min_over,
+         const std::string& figure, bool slope) {
+        const nb::gil_scoped_release released;
+        const auto lock = use_netcdf();
+        const tools::Along seen = tools::along(
+            StoredResults(path),
+            {.over = over, .min_over = std::move(min_over), .figure = figure, .slope = slope});
+        return std::pair(seen.json, seen.text);
+      },
+      nb::arg("path"), nb::arg("over"), nb::arg("min_over").none(), nb::arg("figure"),
+      nb::arg("slope"));
   module.def(
       "table",
       [](std::shared_ptr<RunOutcome> outcome, std::optional<std::string> document,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/commands/along_curves.h"
+#include "tools/tables/along_curves.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "engine/files/error.h"
+#include "engine/files/json_reader.h"
 #include "engine/files/words.h"
 #include "engine/moments/estimates.h"
+#include "engine/moments/measures.h"
 #include "tools/tables/read_tables.h"
 #include "tools/tables/select_table.h"
 
@@ -28,7 +30,8 @@ std::vector<ConditionFigure> condition_figures(const CurvesRequest& request,
                          one_line(results.path()) + " has layers");
     }
     const JackknifedEstimates averages = jackknifed_averages(
-        MomentTree(stored.layout, stored.nodes), stored.head_weights, stored.truth, stored.use());
+        MomentTree(stored.layout, stored.nodes), stored.head_weights, stored.truth, stored.use(),
+        {}, read_measures(parse_json(stored.parameters).value_or(Value())));
     NumberList<const Jackknifed> terms, indices;
     averages.fields(terms);
     averages.index_fields(indices);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file The curves of `headlab along`, which `headlab plot` draws.
+/// \file Curves of a figure over a swept key, of `headlab along` and `headlab plot`.
 #pragma once
 
 #include <optional>
