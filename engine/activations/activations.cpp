@@ -71,7 +71,8 @@ const std::vector<ActivationArray>& activation_arrays() {
       {"valid", {"sequence", "key"}, true, "1: no padding"},
       {"length", {"sequence"}, true, "tokens that are no padding"},
       {"document", {"sequence"}, true, "document of a sequence"},
-      {"tokens", {"sequence", "token"}, true, "tokens"}};
+      {"tokens", {"sequence", "token"}, true, "tokens"},
+      {"target", {"sequence", "query", "p"}, false, "what each query is to tell"}};
   return all;
 }
 
@@ -201,7 +202,7 @@ void LayerActivations::read_shape() {
   if (!has("q")) return;
   if (first[1] != shape_.heads && first[2] == shape_.heads) {
     fail("q", "has shape " + shape_text(first) + " where W_O has " + std::to_string(shape_.heads) +
-                  " heads: it has heads third, needs sequence, head, query, k");
+                  " heads: its heads are third - give another layout (bhtk, bthk)");
   }
   const std::vector<std::uint64_t>& keys = info("k").shape;
   shape_.groups = keys[1];

@@ -98,6 +98,11 @@ std::shared_ptr<ArrayFile> open_activation_files(const std::vector<std::string>&
 /// InvalidInput where an array has a name that none of a layer has.
 std::vector<int> layers_of(const ArrayFile& file);
 
+/// Orders of the axes of q, k, v, z and grad_z in files: heads second, or third.
+const std::vector<std::string>& activation_layouts();
+/// The file with its heads second.
+std::shared_ptr<ArrayFile> heads_second(std::shared_ptr<ArrayFile> file, const std::string& layout);
+
 /// Writes all layers of a file as NetCDF, a group layer_L each. Throws RunFailed.
 void write_activations(const std::string& path, const std::shared_ptr<ArrayFile>& file);
 

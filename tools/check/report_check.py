@@ -94,6 +94,7 @@ def make_reports(headlab, folder):
                "--report", "map.html")
     headlab_in("import-heads", str(SCENARIOS / "data/small_model"), "--out", "heads.nc")
     headlab_in("hdi", "heads.nc", "--report", "hdi.html")
+    headlab_in("heads", str(SCENARIOS / "data/small_layers.safetensors"), "--report", "on-text.html")
     (folder / "noise.html").unlink()
     headlab_in("run", "sixteen.toml", "--quiet", "--difference", "data.n", "--report", "differences.html")
     headlab_in("run", "noise.toml", "--quiet", "--against", "#0", "--compare", "--set", "data.fixed_design=true",

@@ -46,6 +46,7 @@ const std::vector<PictureEntry>& figure_entries() {
       {"map", {SourceKind::map}, regime_figures},
       {"diversity", {SourceKind::heads}, diversity_figures},
       {"alike", {SourceKind::heads}, alike_figures},
+      {"heads", {SourceKind::measured}, measured_heads_figures},
   };
   return all;
 }

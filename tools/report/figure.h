@@ -109,5 +109,6 @@ std::vector<Picture> regime_figures(const Source& source);
 // Of the heads of a model.
 std::vector<Picture> diversity_figures(const Source& source);
 std::vector<Picture> alike_figures(const Source& source);
+std::vector<Picture> measured_heads_figures(const Source& source);
 
 }  // namespace headlab::tools

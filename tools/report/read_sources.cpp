@@ -145,8 +145,8 @@ std::vector<Source> SourceReader::read(const std::string& path) {
   if (!fs::is_directory(path, error)) {
     if (add(path, sources)) return sources;
     throw InvalidInput(one_line(path) +
-                       ": is no document of run, theory, validate, allocate or hdi - give what "
-                       "--out or --json wrote");
+                       ": is no document of run, theory, validate, allocate, hdi or heads - "
+                       "give what --out or --json wrote");
   }
   bool any = false;
   for (const std::string& file : json_files(path)) {

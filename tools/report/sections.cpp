@@ -358,6 +358,29 @@ std::vector<Section> head_sections(const Source& source) {
            "\n"}};
 }
 
+std::vector<Section> measured_sections(const Source& source) {
+  const Value::Array& layers = items_of(member(source.document, "layers"));
+  std::string text;
+  for (const Value& layer : layers) {
+    const auto number = [&](const char* name) {
+      return axis_number(number_of(member(layer, name)));
+    };
+    text += paragraph("Layer " + number("layer") + ": " + number("heads") + " heads, " +
+                      number("sequences") + " sequences of " + number("documents") +
+                      " documents, " + number("tokens") + " tokens.");
+  }
+  return {
+      {"Aims", paragraph("To say what each head of a trained model does to the output of its "
+                         "layer on text.")},
+      {"Data-generating mechanisms",
+       paragraph("Attention layers of " + text_of(member(source.document, "file")) + ".") + text},
+      {"Estimands",
+       paragraph("Error of the layer's output with the head replaced by its mean, and without it "
+                 "when the output maps of the others are fitted again, on other documents.")},
+      {"Performance measures",
+       paragraph("Standard errors of the jackknife that leaves out one document.")}};
+}
+
 /// The parameter at `table.key` of the first condition, as JSON.
 std::string setting(const Value& condition, const char* table, const char* key) {
   const Value& value = member(member(member(condition, "parameters"), table), key);
@@ -461,6 +484,8 @@ std::string source_title(const Source& source) {
       return "How many heads of what dimension";
     case SourceKind::map:
       return "Map of the scaling law";
+    case SourceKind::measured:
+      return "Heads on text";
     default:
       return "Diversity of heads";
   }
@@ -476,6 +501,8 @@ std::vector<Section> sections_before_figures(const Source& source) {
       return map_sections(source);
     case SourceKind::heads:
       return head_sections(source);
+    case SourceKind::measured:
+      return measured_sections(source);
     default:
       return source.is_study_of_depth() ? depth_sections(source) : run_sections(source);
   }
@@ -483,6 +510,13 @@ std::vector<Section> sections_before_figures(const Source& source) {
 
 std::vector<Section> sections_behind_figures(const Source& source) {
   if (source.kind == SourceKind::verdicts) return {{"Verdicts", verdict_list_html(source)}};
+  if (source.kind == SourceKind::measured) {
+    std::string words;
+    for (const Value& sentence : items_of(member(source.document, "words"))) {
+      words += paragraph(text_of(sentence));
+    }
+    return {{"What may be said", words}};
+  }
   if (source.kind != SourceKind::run) return {};
   const std::string compared = compared_html(source);
   if (compared.empty()) return {{"Verdicts", paragraph("No claim was put to the test.")}};

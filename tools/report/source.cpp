@@ -37,6 +37,7 @@ std::optional<SourceKind> kind_of(const Value& document) {
   if (has("cells")) return SourceKind::map;
   // Losses of compressed heads have layers too, and no figures.
   if (has("layers") && has("random_sets")) return SourceKind::heads;
+  if (has("layers") && has("words")) return SourceKind::measured;
   if (has("allocations") || has("studies")) return SourceKind::allocation;
   return std::nullopt;
 }
@@ -91,9 +92,10 @@ std::optional<Source> read_document(const std::string& text, const std::string& 
     return source;
   }
   source.command = text_of(member(source.document, "replay"));
-  if (source.kind == SourceKind::heads) {
+  if (source.kind == SourceKind::heads || source.kind == SourceKind::measured) {
     const double seed = number_of(member(member(source.document, "headlab"), "seed"));
-    source.command = "headlab hdi " + shell_word(text_of(member(source.document, "file")));
+    source.command = (source.kind == SourceKind::heads ? "headlab hdi " : "headlab heads ") +
+                     shell_word(text_of(member(source.document, "file")));
     if (seed > 0) source.command += " --seed " + number_text(seed);
   }
   return source;

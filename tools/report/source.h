@@ -13,7 +13,7 @@
 
 namespace headlab::tools {
 
-enum class SourceKind { run, theory, verdicts, allocation, map, heads };
+enum class SourceKind { run, theory, verdicts, allocation, map, heads, measured };
 
 /// How the standard error of one condition fell.
 struct PrecisionCurve {

@@ -24,7 +24,7 @@ constexpr std::pair<const char*, const char*> named_members[] = {{"indices", "in
                                                                  {"gain", "gain_"}};
 
 /// What the standard errors and remainders of a figure are called behind its name.
-constexpr const char* error_names[] = {"mcse", "remainder"};
+constexpr const char* error_names[] = {"mcse", "remainder", "se"};
 
 bool is_whole(const Value& value) {
   return value.is<std::int64_t>() || value.is<std::uint64_t>() || value.is<bool>();
@@ -331,6 +331,36 @@ void add_layers_of_heads(DocumentTable& table, const Value& document, TableOf of
   }
 }
 
+/// A pair stands in both orders: what one head is to another is not what that is to it.
+void add_measured_heads(DocumentTable& table, const Value& document, TableOf of) {
+  for (const Value& layer : items_of(member(document, "layers"))) {
+    const auto row = [&](std::span<const std::size_t> place) {
+      table.begin_row();
+      table.put_all("", layer);
+      if (!place.empty()) put_heads(table, place);
+      put_elements(table, layer, place);
+    };
+    const auto heads = static_cast<std::size_t>(count_of(member(layer, "heads")).value_or(0));
+    if (of == TableOf::conditions) row({});
+    for (std::size_t h = 0; h < heads; ++h) {
+      if (of == TableOf::heads) row(std::vector{h});
+      for (std::size_t l = 0; l < heads && of == TableOf::pairs; ++l) {
+        if (h != l) row(std::vector{h, l});
+      }
+    }
+  }
+  for (const char* key : {"layer", "head", "head_2"}) table.make_key(key);
+  table.finish();
+  table.shown = of == TableOf::conditions
+                    ? std::vector<std::string>{"output_variance", "output_correlation", "stream",
+                                               "contexts_mse", "loo_mse"}
+                : of == TableOf::heads
+                    ? std::vector<std::string>{"spread", "spread_share", "refit_cost_share",
+                                               "second_order", "tokens_effective"}
+                    : std::vector<std::string>{"exchange_share", "total_variation",
+                                               "weight_correlation", "spread_correlation"};
+}
+
 void add_rows(DocumentTable& table, const Value& list, std::initializer_list<const char*> keys,
               std::initializer_list<const char*> shown) {
   for (const Value& row : items_of(list)) {
@@ -491,7 +521,8 @@ std::unique_ptr<TableSource> table_of_document(const Value& document, const std:
   const bool plain = of_diff || of_curves;
   if (!kind && !plain) return nullptr;
   const bool of_heads = !plain && (*kind == SourceKind::run || *kind == SourceKind::theory ||
-                                   *kind == SourceKind::heads);
+                                   *kind == SourceKind::heads ||
+                                   (*kind == SourceKind::measured && of != TableOf::queries));
   const bool has_rows = of == TableOf::growth ? !plain && *kind == SourceKind::allocation &&
                                                     !items_of(member(document, "growth")).empty()
                                               : of == TableOf::conditions || of_heads;
@@ -531,6 +562,9 @@ std::unique_ptr<TableSource> table_of_document(const Value& document, const std:
       break;
     case SourceKind::heads:
       add_layers_of_heads(*table, document, of);
+      break;
+    case SourceKind::measured:
+      add_measured_heads(*table, document, of);
       break;
   }
   std::erase_if(table->shown, [&](const std::string& name) { return !table->has(name); });

@@ -211,30 +211,11 @@ std::vector<HeadFigure> head_figures(const LayerActivations& layer, const LayerS
   std::vector<HeadFigure> all = figures.of(total, none);
   if (layer.documents() < setting.min_documents) return all;
 
-  // Means and sums of squares about them, of one group left out after another.
-  const std::size_t groups = sums.groups.size();
-  std::vector<std::vector<double>> means;
-  for (std::size_t i = 0; i < groups; ++i) {
+  add_errors(all, sums.groups.size(), [&](std::size_t group) {
     DocumentSums others = total;
-    others.add(sums.groups[i], -1);
-    const std::vector<HeadFigure> without = figures.of(others, i);
-    for (std::size_t f = 0; f < all.size(); ++f) {
-      const std::size_t size = all[f].values.size();
-      if (i == 0) {
-        means.emplace_back(size, 0.0);
-        all[f].errors.assign(size, 0.0);
-      }
-      for (std::size_t j = 0; j < size; ++j) {
-        const double step = without[f].values[j] - means[f][j];
-        means[f][j] += step / static_cast<double>(i + 1);
-        all[f].errors[j] += step * (without[f].values[j] - means[f][j]);
-      }
-    }
-  }
-  const auto count = static_cast<double>(groups);
-  for (HeadFigure& figure : all) {
-    for (double& error : figure.errors) error = std::sqrt((count - 1) / count * error);
-  }
+    others.add(sums.groups[group], -1);
+    return figures.of(others, group);
+  });
   if (refitted) {
     const VectorXd in_sample = refit_errors_in_sample(layer, sums, setting);
     all.push_back({"refit_cost_in_sample",
@@ -244,6 +225,30 @@ std::vector<HeadFigure> head_figures(const LayerActivations& layer, const LayerS
                    {in_sample.begin(), in_sample.end()}});
   }
   return all;
+}
+
+void add_errors(std::vector<HeadFigure>& figures, std::size_t groups,
+                const std::function<std::vector<HeadFigure>(std::size_t)>& without) {
+  // Means and sums of squares about them, of one group left out after another.
+  std::vector<std::vector<double>> means;
+  for (HeadFigure& figure : figures) {
+    means.emplace_back(figure.values.size(), 0.0);
+    figure.errors.assign(figure.values.size(), 0.0);
+  }
+  for (std::size_t i = 0; i < groups; ++i) {
+    const std::vector<HeadFigure> rest = without(i);
+    for (std::size_t f = 0; f < figures.size(); ++f) {
+      for (std::size_t j = 0; j < means[f].size(); ++j) {
+        const double step = rest[f].values[j] - means[f][j];
+        means[f][j] += step / static_cast<double>(i + 1);
+        figures[f].errors[j] += step * (rest[f].values[j] - means[f][j]);
+      }
+    }
+  }
+  const auto count = static_cast<double>(groups);
+  for (HeadFigure& figure : figures) {
+    for (double& error : figure.errors) error = std::sqrt((count - 1) / count * error);
+  }
 }
 
 }  // namespace headlab

@@ -2,6 +2,8 @@
 /// \file Figures of heads, of pairs and of a layer, with standard errors over documents.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,5 +33,10 @@ const std::vector<std::string>& noise_kinds();
 /// there are at least `min_documents`.
 std::vector<HeadFigure> head_figures(const LayerActivations& layer, const LayerSums& sums,
                                      const HeadSetting& setting, bool refitted);
+
+/// Gives figures the standard errors of the jackknife over groups of documents.
+/// \param without the same figures without a group
+void add_errors(std::vector<HeadFigure>& figures, std::size_t groups,
+                const std::function<std::vector<HeadFigure>(std::size_t group)>& without);
 
 }  // namespace headlab

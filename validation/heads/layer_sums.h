@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include <Eigen/Core>
@@ -21,6 +22,10 @@ struct HeadSetting {
   std::size_t min_documents = 8;  ///< for standard errors, refits and words
   double refit_tokens = 16;       ///< for each column of z, or there is no refit
   double ridge = 1e-6;            ///< of the mean diagonal of C, added to it
+  /// Of the terms across contexts: output, next_token or array; empty: none are found.
+  std::string target = {};
+  std::string strata = "token";  ///< of these terms: token or none
+  bool leave_one_out = false;    ///< heads as predictors of what follows, without the own key
   // What words stand for: limits of shares, with two standard errors.
   double writes_little = 0.01, can_be_written = 0.003, exchangeable = 0.1;
 };

@@ -8,6 +8,8 @@
 #include "engine/files/document.h"
 #include "engine/files/json_fields.h"
 #include "engine/files/made_by.h"
+#include "validation/heads/contexts.h"
+#include "validation/heads/leave_one_out.h"
 #include "validation/heads/refit.h"
 
 namespace headlab {
@@ -55,6 +57,11 @@ MeasuredLayer measure_layer(const LayerActivations& activations, const HeadSetti
   if (refitted) add_held_out(activations, setting, sums, threads, stop);
   layer.figures = head_figures(activations, sums, setting, refitted);
   name_heads(activations, sums, setting, layer);
+  const auto more = [&](const std::vector<HeadFigure>& figures) {
+    layer.figures.insert(layer.figures.end(), figures.begin(), figures.end());
+  };
+  if (!setting.target.empty()) more(context_figures(activations, sums, setting, threads));
+  if (setting.leave_one_out) more(leave_one_out_figures(activations, sums, setting, threads, stop));
   return layer;
 }
 

@@ -258,6 +258,25 @@ TEST(MeasuredHeadsBits, AreTheSameFromEveryFormat) {
   expect_same(first.layers.at(0), third.layers.at(0));
 }
 
+TEST(MeasuredHeadsBits, AreTheSameWithHeadsThird) {
+  const Memory file = MadeLayer().arrays(), third = MadeLayer().arrays();
+  for (const char* name : {"q", "k", "v", "grad_z"}) {
+    std::vector<std::uint64_t> shape = file->arrays().at(name).shape;
+    const std::vector<double> all = file->read(name);
+    std::vector<double> turned(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::size_t n = i % shape[3], t = i / shape[3] % shape[2],
+                        h = i / (shape[3] * shape[2]) % shape[1],
+                        b = i / (shape[3] * shape[2] * shape[1]);
+      turned[((b * shape[2] + t) * shape[1] + h) * shape[3] + n] = all[i];
+    }
+    std::swap(shape[1], shape[2]);
+    third->put(name, shape, turned);
+  }
+  expect_same(measured(file), measure_heads(heads_second(third, "bthk"), {}, {}, 2).layers.at(0));
+  EXPECT_THROW(measured(third), InvalidInput);
+}
+
 TEST(MeasuredHeadsBits, OfDrawnQueriesDependOnTheSeedAndLeaveZAlone) {
   const Memory file = MadeLayer().arrays();
   const HeadSetting some{.queries = 10, .seed = 3};
@@ -320,7 +339,7 @@ INSTANTIATE_TEST_SUITE_P(
                    [](auto& f) {
                      reshape(f, "q", {12, 40, 6, 4});
                    },
-                   "it has heads third, needs sequence, head, query, k"},
+                   "its heads are third - give another layout (bhtk, bthk)"},
         WrongLayer{"NotFinite", [](auto& f) { f.values("v")[40 * 2 * 3 + 5] = std::nan(""); },
                    "v: is not finite at [0][0][2][1] of sequence 1"},
         WrongLayer{

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
+#include "validation/heads/contexts.h"
 #include "validation/heads/measure.h"
 
 namespace headlab {
@@ -120,6 +121,31 @@ void say_in_sample(const MeasuredLayer& layer, std::vector<std::string>& words) 
                   " times those in the tokens that were fitted to: more tokens would lower them");
 }
 
+/// What the terms across contexts and leave one out do not say by themselves.
+void say_of_targets(const MeasuredHeads& heads, std::vector<std::string>& words) {
+  const std::string& target = heads.setting.target;
+  if (!target.empty()) {
+    std::string text = contexts_title(heads.setting);
+    text += target == "output"
+                ? ": the variances of the output, of which no error is left"
+                : ": read from the output by a ridge regression fitted to documents 0, 2, 4, ..; "
+                  "bias², variance and covariance alone are not the error: alignment, what the "
+                  "context tells of the target, belongs to it";
+    words.push_back(text);
+  }
+  if (!heads.setting.leave_one_out) return;
+  std::size_t better = 0;
+  for (const MeasuredLayer& layer : heads.layers) {
+    if (layer.find("loo_mse")->values[0] < layer.find("loo_uniform_mse")->values[0]) ++better;
+  }
+  words.push_back(
+      "as predictors of what follows the heads' mean is better than equal weights on "
+      "all keys in " +
+      std::to_string(better) + " of " + std::to_string(heads.layers.size()) +
+      (heads.layers.size() == 1 ? " layer" : " layers") +
+      ": ambiguity says how far heads differ, not that they predict well");
+}
+
 }  // namespace
 
 std::vector<std::string> words_of(const MeasuredHeads& heads) {
@@ -147,6 +173,7 @@ std::vector<std::string> words_of(const MeasuredHeads& heads) {
         "much, "
         "some up to 8.8 times");
   }
+  say_of_targets(heads, words);
   say_conditions(heads, words);
   return words;
 }

@@ -120,6 +120,9 @@ std::string difference_json(const ResultsDifference& difference, const StoredRes
 /// comparison does not say.
 std::string alike_text(const HeadDiversity& diversity, const AlikeHeads& alike);
 
+/// A share between 0 and 1 of "25%", "0.3 %" or "0.25"; throws InvalidInput, naming `option`.
+double parse_share(const std::string& option, const std::string& text);
+
 /// What heads do on text, for a person: tables of heads, layers and the `top` pairs, then words.
 /// \param noise  kind of the noise that the table of layers has
 std::string measured_text(const MeasuredHeads& heads, const std::string& noise, std::size_t top);
@@ -146,6 +149,9 @@ const Texts& list_words();
 
 /// "--layer L|all"; nothing for all.
 void list_layer(Options& options, std::optional<int>& layer);
+
+/// "--layout bhtk|bthk".
+void list_layout(Options& options, std::string& layout);
 
 /// Throws InvalidInput where a file of --json, --report or --table cannot be written, or is one of
 /// `inputs`.

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 
 #include "engine/activations/activations.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
+#include "validation/heads/contexts.h"
 
 namespace headlab::tools {
 namespace {
@@ -86,6 +88,43 @@ std::string layers_table(const MeasuredHeads& heads, const std::string& noise) {
   return columns.text(table_margin);
 }
 
+/// A table of figures of layers whose names begin alike; empty where they were not found.
+std::string layer_figures_table(
+    const MeasuredHeads& heads, const std::string& title, const std::string& start,
+    const std::vector<std::pair<const char*, const char*>>& columns_of) {
+  if (heads.layers.front().find(start + columns_of.front().first) == nullptr) return "";
+  std::vector<FigurePlace> rows;
+  for (const MeasuredLayer& layer : heads.layers) rows.push_back({&layer, 0});
+  Columns columns;
+  add_numbers(columns, "layer", layers_of_rows(rows));
+  for (const auto& [name, heading] : columns_of) {
+    add_column(columns, heading, (start + name).c_str(), rows);
+  }
+  return "\n" + title + "\n\n" + columns.text(table_margin);
+}
+
+std::string contexts_table(const MeasuredHeads& heads) {
+  return layer_figures_table(heads, contexts_title(heads.setting), "contexts_",
+                             {{"mse", "MSE"},
+                              {"bias_squared", "bias²"},
+                              {"variance", "variance"},
+                              {"covariance", "covariance"},
+                              {"target_variance", "target"},
+                              {"alignment", "alignment"},
+                              {"tokens_used", "tokens used"}});
+}
+
+std::string leave_one_out_table(const MeasuredHeads& heads) {
+  return layer_figures_table(heads, "heads as predictors of what follows, the own key left out",
+                             "loo_",
+                             {{"mse", "MSE"},
+                              {"mean_head_mse", "of single heads"},
+                              {"ambiguity", "ambiguity"},
+                              {"uniform_mse", "of equal weights"},
+                              {"weighted_mse", "heads weighted"},
+                              {"equal_mse", "unweighted"}});
+}
+
 /// The pairs of which one head changes least if it attends as the other does.
 std::string pairs_table(const MeasuredHeads& heads, std::size_t top) {
   std::vector<FigurePlace> rows;
@@ -117,22 +156,48 @@ std::string pairs_table(const MeasuredHeads& heads, std::size_t top) {
   return "\nleast changed by the attention of another head\n\n" + columns.text(table_margin);
 }
 
+void list_share(Options& options, const char* name, const std::string& help, double& to) {
+  options.value(name, "SHARE", help,
+                [name, &to](const std::string& text) { to = parse_share(name, text); });
+}
+
 struct HeadsArguments : CommonArguments {
   std::string file;
   std::optional<int> layer;
   HeadSetting setting;
+  std::string layout = "bhtk";
   std::string noise = "values";
   std::size_t top = 5;
 
   void list(Options& options) {
     options.text("FILE", "", "Activations: NetCDF of import-activations, NPZ or safetensors", file);
     list_layer(options, layer);
+    list_layout(options, layout);
     options.number("--queries", "N",
                    "Queries of each sequence whose weights are compared; the default is all",
                    setting.queries, 1, max_queries);
     options.word("--noise", "KIND",
                  "Noise in the values: values (the default), shared, input or cache", noise,
                  noise_kinds());
+    options.word(
+        "--target", "TARGET",
+        "Split the error of the output as what tells of the target across contexts: output "
+        "(no error), next_token, or array, that of the file",
+        setting.target, context_targets());
+    options.word("--strata", "STRATA",
+                 "What is fixed across contexts: token, the current one (the default), or none",
+                 setting.strata, context_strata());
+    options.flag("--loo", "Take each head as a predictor of what follows, its own key left out",
+                 setting.leave_one_out);
+    list_share(options, "--little",
+               "Spread over the stream of heads that write little, 1% at first",
+               setting.writes_little);
+    list_share(options, "--written",
+               "What may remain of heads that the others can write, 0.3% at first",
+               setting.can_be_written);
+    list_share(options, "--exchangeable",
+               "What may change of heads that are exchangeable, 10% at first",
+               setting.exchangeable);
     options.flag("--float64", "Compute weights in float64, whatever the numbers are",
                  setting.exact);
     options.number("--top", "N", "Pairs of heads to name; the default is 5", top, 0, max_top_pairs);
@@ -140,6 +205,8 @@ struct HeadsArguments : CommonArguments {
                    {"--out", "Write all figures as NetCDF", "FILE"},
                    "--overwrite",
                    "--json",
+                   "--report",
+                   "--table",
                    "--threads"});
   }
 };
@@ -156,11 +223,12 @@ ExitCode heads_on_text(const HeadsArguments& arguments) {
   require_documents(arguments, {arguments.file});
   HeadSetting setting = arguments.setting;
   setting.seed = arguments.seed.value_or(setting.seed);
-  const MeasuredHeads heads = measure_heads(open_activation_files({arguments.file}),
-                                            arguments.layer, setting, threads, stop_requested);
+  const MeasuredHeads heads =
+      measure_heads(heads_second(open_activation_files({arguments.file}), arguments.layout),
+                    arguments.layer, setting, threads, stop_requested);
   end_on_signals();
   std::string json;
-  if (arguments.json) json = measured_heads_json(heads, provenance());
+  if (arguments.need_document()) json = measured_heads_json(heads, provenance());
   if (arguments.out) {
     NetcdfImage image;
     put_measured_heads(image.root(), heads, provenance());
@@ -175,6 +243,21 @@ ExitCode heads_on_text(const HeadsArguments& arguments) {
 
 }  // namespace
 
+double parse_share(const std::string& option, const std::string& text) {
+  double share = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, share);
+  std::string rest(stop, end);
+  std::erase(rest, ' ');
+  if (rest == "%") share /= 100;
+  const bool read = error == std::errc() && (rest.empty() || rest == "%");
+  if (!read || !(share > 0 && share < 1)) {
+    throw InvalidInput(option + ": \"" + one_line(text) +
+                       "\" does not fit (allowed: a share between 0 and 1, as 1% or 0.01)");
+  }
+  return share;
+}
+
 std::string measured_text(const MeasuredHeads& heads, const std::string& noise, std::size_t top) {
   std::string text = heads.source + "\n";
   for (const MeasuredLayer& layer : heads.layers) {
@@ -186,7 +269,8 @@ std::string measured_text(const MeasuredHeads& heads, const std::string& noise, 
         counted(layer.sequences, "sequence") + " of " + counted(layer.documents, "document") +
         ", " + counted(layer.tokens, "token") + "\n  " + identity_text(layer.identity) + "\n";
   }
-  text += "\n" + heads_table(heads) + "\n" + layers_table(heads, noise) + pairs_table(heads, top);
+  text += "\n" + heads_table(heads) + "\n" + layers_table(heads, noise) + contexts_table(heads) +
+          leave_one_out_table(heads) + pairs_table(heads, top);
   text +=
       "\nspread: error of the output with the head replaced by its mean; refit: the same with the "
       "output maps of the others fitted again, on other documents; explained: 1 - refit/spread; "

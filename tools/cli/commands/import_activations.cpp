@@ -11,9 +11,11 @@ namespace {
 
 struct ImportActivationsArguments : CommonArguments {
   Texts files;
+  std::string layout = "bhtk";
 
   void list(Options& options) {
     options.texts("FILE", "", "Arrays of attention layers: NPZ, safetensors or NetCDF", files);
+    list_layout(options, layout);
     take(options, {{"--out", "activations.nc", "FILE"}, "--overwrite", "--threads"});
   }
 };
@@ -46,7 +48,8 @@ ExitCode import_activations(const ImportActivationsArguments& arguments) {
     throw InvalidInput("import-activations: --out is missing - name a file that ends in .nc");
   }
   require_netcdf_out(*arguments.out, arguments.files, arguments.overwrite);
-  const std::shared_ptr<ArrayFile> file = open_activation_files(arguments.files);
+  const std::shared_ptr<ArrayFile> file =
+      heads_second(open_activation_files(arguments.files), arguments.layout);
   std::string text;
   for (const int number : layers_of(*file)) {
     text += layer_text(LayerActivations(file, number), threads);
@@ -60,6 +63,12 @@ ExitCode import_activations(const ImportActivationsArguments& arguments) {
 }
 
 }  // namespace
+
+void list_layout(Options& options, std::string& layout) {
+  options.word("--layout", "LAYOUT",
+               "Axes of q, k, v, z and grad_z: bhtk (the default), or bthk where heads are third",
+               layout, activation_layouts());
+}
 
 void require_netcdf_out(const std::string& path, const Texts& inputs, bool overwrite) {
   if (!path.ends_with(".nc")) throw InvalidInput("--out: " + one_line(path) + ": must end in .nc");

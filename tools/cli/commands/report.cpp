@@ -13,9 +13,10 @@ struct ReportArguments {
   std::string out = "report.html";
 
   void list(Options& options) {
-    options.texts("DIR", "",
-                  "Folders of --out, or files of --json: of run, theory, validate, allocate, hdi",
-                  folders);
+    options.texts(
+        "DIR", "",
+        "Folders of --out, or files of --json: of run, theory, validate, allocate, hdi, heads",
+        folders);
     options.text("--out", "FILE", "The file; the default is report.html", out);
   }
 };

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ._arguments import index
-from ._captured_arrays import mask_of, numbers_of, output_map_of, seen_by, valid_of, with_room
+from ._captured_arrays import mask_of, numbers_of, output_map_of, seen_by, tokens_of, valid_of, with_room
 from ._errors import ScenarioError
 from ._measured import Activations, from_attention
 
@@ -82,6 +82,7 @@ class Capture:
         self._maps: dict[int, Any] = {}  # output maps
         self._batches: list[dict[int, dict[str, Any]]] = []
         self._valid: list[NDArray[Any] | None] = []
+        self._ids: list[NDArray[Any] | None] = []  # tokens of the batches
         self._checked: dict[int, dict[str, Any]] = {}
         self._hooks: list[Any] = []
         self._streams: dict[Any, Any] = {}  # of blocks, in this batch
@@ -119,6 +120,8 @@ class Capture:
             hook.remove()
         self._switch(self._own)
         self._settle()
+        if kind is None and not self._batches:
+            raise ScenarioError("capture: nothing was run in it")
         if kind is None and not self._numbers_of:
             raise self._not_reached()
 
@@ -140,6 +143,9 @@ class Capture:
         self._batches.append({})
         mask = kwargs.get("attention_mask")
         self._valid.append(None if getattr(mask, "ndim", 0) != 2 else numbers_of(mask) != 0)
+        ids: Any = kwargs.get("input_ids", args[0] if args else None)
+        is_text = getattr(ids, "ndim", 0) == 2 and not ids.is_floating_point()
+        self._ids.append(ids.detach().cpu().numpy() if is_text else None)
         found = self._forward(*args, **kwargs)
         if first and self._batches[-1]:
             self._compare(found, args, kwargs)
@@ -300,6 +306,7 @@ class Capture:
         given["valid"] = np.concatenate(
             [valid_of(valid, one["numbers"], keys) for valid, one in zip(self._valid, batches, strict=True)]
         )
+        given["tokens"] = tokens_of(self._ids, [one["numbers"]["q"].shape[2] for one in batches])
         given["W_O"], given["b_O"] = output_map_of(self._maps[number], *given["q"].shape[1:2])
         checked = self._checked.get(number, {})
         if "output" in checked:
@@ -352,13 +359,32 @@ def run(
     draws = torch.Generator().manual_seed(seed)
     with capture(model, layers) as c:
         for batch in batches:
-            given = dict(batch) if isinstance(batch, Mapping) else {"input_ids": batch}
-            given.pop("labels", None)
+            given = _inputs_of(batch, labels is not None)
             with torch.set_grad_enabled(labels is not None):
                 found = model(**given)
             if labels is not None:
                 _differentiate(c, found.logits[:, :-1].float(), given, labels == "model", draws)
     return c
+
+
+def _inputs_of(batch: Any, with_losses: bool) -> dict[str, Any]:
+    """What the model takes of a batch, a dict or token ids."""
+    import torch
+
+    given = dict(batch) if isinstance(batch, Mapping) else {"input_ids": batch}
+    given.pop("labels", None)
+    if "input_ids" not in given:
+        return given
+    try:
+        ids = torch.as_tensor(given["input_ids"])
+    except (TypeError, ValueError, RuntimeError):
+        raise ScenarioError("batches: token ids [B, T] are needed, of sequences of one length") from None
+    if ids.ndim != 2 or ids.is_floating_point():
+        kind = f"{list(ids.shape)} of {str(ids.dtype).removeprefix('torch.')}"
+        raise ScenarioError(f"batches: each needs token ids [B, T], whole numbers, one is {kind}")
+    if with_losses and ids.shape[1] < 2:
+        raise ScenarioError("batches: losses of next tokens need two tokens of a sequence - or labels=None")
+    return {**given, "input_ids": ids}
 
 
 def _differentiate(c: Capture, logits: Any, given: Mapping[str, Any], drawn: bool, draws: Any) -> None:
@@ -374,6 +400,10 @@ def _differentiate(c: Capture, logits: Any, given: Mapping[str, Any], drawn: boo
     if mask is not None:
         losses = losses * mask[:, 1:]
     outputs = [one["z"] for one in c._batches[-1].values()]
+    if not c._numbers_of:
+        raise c._not_reached()
+    if not outputs:
+        raise ScenarioError(f"layer: the model has none of that number (there are {len(c._numbers_of)})")
     if not all(z.requires_grad for z in outputs):
         raise ScenarioError("model: its parameters ask for no gradient - call requires_grad_(), or labels=None")
     for z, gradient in zip(outputs, torch.autograd.grad(losses.sum(), outputs), strict=True):

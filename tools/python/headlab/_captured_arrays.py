@@ -59,6 +59,16 @@ def valid_of(valid: NDArray[Any] | None, numbers: dict[str, NDArray[Any]], keys:
     return np.pad(own, ((0, 0), (0, keys - own.shape[1])))
 
 
+def tokens_of(ids: list[NDArray[Any] | None], queries: list[int]) -> NDArray[Any] | None:
+    """Tokens of all batches [B, T], where each query of them has one."""
+    import numpy as np
+
+    found = [own for own, count in zip(ids, queries, strict=True) if own is not None and own.shape[1] == count]
+    if len(found) < len(ids):
+        return None
+    return np.concatenate([np.pad(own, ((0, 0), (0, max(queries) - own.shape[1]))) for own in found])
+
+
 def output_map_of(child: Any, heads: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """[H, e, d] of a linear map, and its bias."""
     weight = numbers_of(child.weight)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _engine as engine
 from ._arguments import flag, index, text, whole
 from ._arguments import path as path_text
-from ._arrays import host_array
+from ._arrays import array_of_lists, host_array
 from ._errors import HeadlabWarning, ScenarioError, translated
 from ._jobs import Progress, wait
 from ._labelled import Labelled, frame_of, suggestion
@@ -22,17 +22,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ._capture import Capture
-    from ._prune import Plan
+    from ._prune import LowRank, Plan
 
 _ARRAYS = (
     "q", "k", "v", "W_O", "b_O", "z", "residual", "grad_z", "grad_output", "W_V", "attention",
-    "output", "bias", "alibi", "sink", "valid", "length", "document", "tokens",
+    "output", "bias", "alibi", "sink", "valid", "length", "document", "tokens", "target",
 )  # fmt: skip
 _NUMBERS = ("scale", "window", "softcap")
 #: Where noise enters, and what costs a removal.
 Noise = Literal["values", "shared", "input", "cache"]
 Cost = Literal["refit", "spread", "second_order", "sensitivity", "random"]
 
+_LAYOUTS = ("bhtk", "bthk")
 _NOISE = ("shared", "values", "input", "cache")
 
 
@@ -76,6 +77,8 @@ class Activations:
 
 def _host(value: Any, name: str) -> tuple[NDArray[Any], bool]:
     """The numbers on the host, and whether they are floats of 16 bits."""
+    if isinstance(value, list | tuple):
+        value = array_of_lists(value, name)
     kind = str(getattr(value, "dtype", ""))
     half = kind.endswith("float16")  # bfloat16 too
     if hasattr(value, "detach"):
@@ -112,6 +115,12 @@ def _put_layer(prefix: str, given: Mapping[str, Any], arrays: dict[str, Any], te
             arrays[prefix + name] = array
 
 
+def _heads_second(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays [B, T, H, k] as [B, H, T, k]."""
+    by_head = ("q", "k", "v", "z", "grad_z")
+    return {name: one.swapaxes(1, 2) if name in by_head and one is not None else one for name, one in given.items()}
+
+
 def from_attention(
     q: Any = None,
     k: Any = None,
@@ -120,13 +129,14 @@ def from_attention(
     *,
     layer: int = 0,
     mask: Any = "causal",
+    layout: str = "bhtk",
     **given: Any,
 ) -> Activations:
     """Activations from arrays of NumPy, PyTorch, JAX and others (docs/heads-on-text.md).
 
     `q` [B, H, T, k], `k` [B, G, S, k], `v` [B, G, S, e] as the attention sees them, `W_O` [H, e, d].
     By name: `scale` (k**-0.5), `window`, `softcap`, `bias`, `alibi`, `sink`, `z`, `residual`,
-    `grad_z`, `grad_output`, `W_V`, `b_O`, `attention`, `output`, `document`, `tokens`, `length`,
+    `grad_z`, `grad_output`, `W_V`, `b_O`, `attention`, `output`, `document`, `tokens`, `target`, `length`,
     `valid`. `mask` is "causal", "full" or booleans [B or 1, H or 1, T, S]. Several layers: a dict of
     their numbers with dicts of these in the place of `q`.
 
@@ -144,6 +154,8 @@ def from_attention(
         Its number.
     mask : "causal", "full" or booleans [B or 1, H or 1, T, S]
         True where a key is seen.
+    layout : "bhtk" or "bthk"
+        With "bthk" q, k, v, z and grad_z have heads third.
     **given : arrays
         The others, by name.
 
@@ -164,6 +176,8 @@ def from_attention(
         layers = {index("layer", number): one for number, one in q.items()}
     else:
         layers = {index("layer", layer): {"q": q, "k": k, "v": v, "W_O": W_O, "mask": mask, **given}}
+    if text("layout", layout) not in _LAYOUTS:
+        raise ScenarioError(f"layout: {layout!r} is none{suggestion(layout, _LAYOUTS)}")
     arrays: dict[str, Any] = {}
     texts: dict[str, str] = {}
     for number, one in layers.items():
@@ -171,7 +185,7 @@ def from_attention(
             raise ScenarioError(f"layer: is {number}, layers count from 0")
         if not isinstance(one, Mapping):
             raise ScenarioError(f"layer {number}: is {type(one).__name__}, needs a dict of arrays")
-        _put_layer(f"layers.{number}.", one, arrays, texts)
+        _put_layer(f"layers.{number}.", one if layout == "bhtk" else _heads_second(one), arrays, texts)
     with translated():
         return Activations(engine.activations_of(arrays, texts))
 
@@ -278,6 +292,19 @@ class Measured(Labelled):
         start = f"noise_{kind}_"
         if f"{start}variance" not in self:
             raise ScenarioError(f"kind: noise of kind {kind!r} needs {'W_V' if kind == 'input' else 'q, k and v'}")
+        return self._layers_from(start, "measure()")
+
+    def contexts(self) -> pandas.DataFrame:
+        """The error of a target across contexts in five terms, a row a layer."""
+        return self._layers_from("contexts_", "measure(..., target=...)")
+
+    def leave_one_out(self) -> pandas.DataFrame:
+        """Heads as predictors of what follows a token, its own key left out, a row a layer."""
+        return self._layers_from("loo_", "measure(..., leave_one_out=True)")
+
+    def _layers_from(self, start: str, made_by: str) -> pandas.DataFrame:
+        if not any(name.startswith(start) for name in self):
+            raise ScenarioError(f"measured: has none of these figures - {made_by} finds them")
         frame = self.layers
         names = [name for name in frame.columns if name.startswith(start)]
         return frame[["layer", *names]].rename(columns=lambda name: name.removeprefix(start))
@@ -320,6 +347,12 @@ class Measured(Labelled):
         from ._prune import prune
 
         return prune(self, remove, by, refit, layers, seed, threads)
+
+    def low_rank(self, rank: int, *, layers: list[int] | None = None, threads: int | None = None) -> LowRank:
+        """The output map of each head at a lower rank, with the least error on the values of the text."""
+        from ._prune import low_rank
+
+        return low_rank(self, rank, layers, threads)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -386,6 +419,12 @@ def measure(
     layer: int | None = None,
     queries: int | None = None,
     seed: int = 0,
+    target: str | None = None,
+    strata: str = "token",
+    leave_one_out: bool = False,
+    little: float = 0.01,
+    written: float = 0.003,
+    exchangeable: float = 0.1,
     float64: bool = False,
     threads: int | None = None,
     progress: Progress = False,
@@ -414,6 +453,14 @@ def measure(
         Queries of each sequence whose weights are compared; all without it.
     seed : int
         Of the draw of queries.
+    target : "output", "next_token" or "array", optional
+        Adds the terms across contexts.
+    strata : "token" or "none"
+        What is fixed across contexts.
+    leave_one_out : bool
+        Heads as predictors of what follows.
+    little, written, exchangeable : float
+        The shares that words stand for.
     float64 : bool
         Compute weights in float64.
     threads : int, optional
@@ -451,10 +498,17 @@ def measure(
     queries, seed = 0 if queries is None else index("queries", queries), index("seed", seed)
     if queries < 0 or not 0 <= seed < 2**64:
         raise ScenarioError("measure: needs queries >= 1 and a seed in [0, 2^64)")
+    shares = {"little": little, "written": written, "exchangeable": exchangeable}
+    for name, share in shares.items():
+        if not 0 < share < 1:
+            raise ScenarioError(f"{name}: is {share} (allowed: a share between 0 and 1)")
+    setting = engine.HeadSetting()
+    setting.queries, setting.seed, setting.exact = queries, seed, flag("float64", float64)
+    setting.target, setting.strata = "" if target is None else text("target", target), text("strata", strata)
+    setting.leave_one_out = flag("leave_one_out", leave_one_out)
+    setting.writes_little, setting.can_be_written, setting.exchangeable = map(float, shares.values())
     with translated():
-        job = engine.measure_heads(
-            source._engine, layer, queries, seed, flag("float64", float64), whole(threads)
-        )
+        job = engine.measure_heads(source._engine, layer, setting, whole(threads))
     found = Measured(*wait(job, progress))
     found._source = source
     return found

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas
     from numpy.typing import NDArray
 
-    from ._measured import Measured
+    from ._measured import Activations, Measured
 
 _BY = ("refit", "spread", "second_order", "sensitivity", "random")
 #: Sequences for each head of all layers that pairs of second order need: F has rank B at most.
@@ -28,6 +28,8 @@ _TOKENS_FOR_COLUMN, _DOCUMENTS = 16, 8
 _RIDGE = 1e-6
 
 Head = tuple[int, int]
+#: Of layers: output maps [H, e, d], and what the bias gains.
+Maps = Mapping[int, "tuple[NDArray[Any], NDArray[Any] | None]"]
 
 
 class _Layer:
@@ -102,6 +104,25 @@ class _Layer:
         constant = self.mean @ (self.map - whole_map) if self.has_constant else None
         return whole_map.reshape(self.heads, self.size, -1), constant
 
+    def of_rank(self, rank: int) -> tuple[NDArray[Any], NDArray[Any] | None, list[tuple[float, float]]]:
+        """Each head's map at a rank, what the bias gains, and the heads' errors and sizes.
+
+        With U s V' = C_h^1/2 W_h the map W_h V_r V_r' has the least error, the sum of the other s^2.
+        """
+        import numpy as np
+
+        maps = np.zeros_like(self.map).reshape(self.heads, self.size, -1)
+        errors = []
+        for head in range(self.heads):
+            a = self.rows([head])
+            values, vectors = np.linalg.eigh(self.moment[np.ix_(a, a)])
+            root = vectors * np.sqrt(np.clip(values, 0, None)) @ vectors.T
+            _, s, v = np.linalg.svd(root @ self.map[a], full_matrices=False)
+            maps[head] = self.map[a] @ v[:rank].T @ v[:rank]
+            errors.append((float((s[rank:] ** 2).sum()), float((s**2).sum())))
+        constant = self.mean @ (self.map - maps.reshape(self.map.shape)) if self.has_constant else None
+        return maps, constant, errors
+
     def products(self) -> NDArray[Any]:
         """C_hl of outputs [H, H], whose sum over removed heads is the error of removing them."""
         import numpy as np
@@ -112,15 +133,91 @@ class _Layer:
         return found
 
 
-class Plan:
+class _Edits:
+    """Other output maps of a model, to be tried and written."""
+
+    def __init__(self, layers: dict[int, _Layer], source: Activations) -> None:
+        self._layers, self.targets, self._model = layers, source._targets, source._model
+        self._folded = source._folded
+
+    def _modules(self, model: Any) -> dict[int, Any]:
+        if self.targets is None:
+            raise ScenarioError("model: its output maps are known after hl.heads.capture alone")
+        model = self._model if model is None else model
+        named = dict(model.named_modules())
+        missing = [name for name, _ in self.targets.values() if name not in named]
+        if missing:
+            raise ScenarioError(f"model: has no module {missing[0]}, as the captured one has")
+        return {layer: named[name] for layer, (name, _) in self.targets.items()}
+
+    @contextmanager
+    def _edited(self, modules: Mapping[int, Any], maps: Maps) -> Iterator[None]:
+        import torch
+
+        kept: list[tuple[Any, Any]] = []
+        try:
+            with torch.no_grad():
+                for layer, (w, constant) in maps.items():
+                    child = modules[layer]
+                    flat = torch.from_numpy(w.reshape(-1, w.shape[2]))
+                    changes = [(child.weight, flat if type(child).__name__ == "Conv1D" else flat.T)]
+                    if constant is not None:
+                        changes.append((child.bias, child.bias.double().cpu() + torch.from_numpy(constant)))
+                    for parameter, numbers in changes:
+                        kept.append((parameter, parameter.detach().clone()))
+                        parameter.copy_(numbers)
+            yield
+        finally:
+            with torch.no_grad():
+                for parameter, before in kept:
+                    parameter.copy_(before)
+
+    def _write(
+        self, checkpoint: str | os.PathLike[str], out: str | os.PathLike[str], maps: Maps,
+        record: Mapping[str, Any], output_name: str | None, overwrite: bool,
+    ) -> None:  # fmt: skip
+        from ._checkpoint import write_checkpoint
+
+        if self._folded:
+            raise ScenarioError("plan: its weights are folded or centred by TransformerLens - capture the model itself")
+        targets = self.targets
+        if output_name is not None:
+            name = text("output_name", output_name).removesuffix(".weight")
+            targets = {number: (name.replace("{}", str(number)), False) for number in self._layers}
+        if targets is None:
+            raise ScenarioError("output_name: is needed where the activations are not those of a capture")
+        write_checkpoint(checkpoint, out, maps, targets, record, flag("overwrite", overwrite))
+
+
+def _nats(loss: Callable[[], Any]) -> NDArray[Any]:
+    import numpy as np
+
+    found = loss()
+    if hasattr(found, "detach"):
+        found = found.detach().cpu()
+    return np.asarray(found, float)
+
+
+def _losses(loss: Callable[[], Any], document: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The loss of each sequence before anything is changed, and its document."""
+    import numpy as np
+
+    before = _nats(loss)
+    numbers = np.arange(before.size) if document is None else np.asarray(document)
+    if before.ndim != 1 or numbers.shape != before.shape or not np.isfinite(before).all():
+        raise ScenarioError("loss: needs a finite number for each sequence, and document one of them too")
+    return before, numbers
+
+
+class Plan(_Edits):
     """Heads in the order in which they are removed: ``plan.frame``."""
 
     def __init__(
         self, layers: dict[int, _Layer], order: list[Head], predicted: list[dict[str, float]], refit: bool,
-        targets: Mapping[int, Any] | None, model: Any,
+        source: Activations,
     ) -> None:  # fmt: skip
-        self._layers, self.refit, self.targets, self._model = layers, refit, targets, model
-        self._folded = False
+        super().__init__(layers, source)
+        self.refit = refit
         #: (layer, head), the first to go first.
         self.order = order
         self._predicted = predicted
@@ -189,38 +286,6 @@ class Plan:
         with self._edited(self._modules(model), self._maps_of(self.order[: self._steps(steps)])):
             yield
 
-    def _modules(self, model: Any) -> dict[int, Any]:
-        if self.targets is None:
-            raise ScenarioError("model: its output maps are known after hl.heads.capture alone")
-        model = self._model if model is None else model
-        named = dict(model.named_modules())
-        missing = [name for name, _ in self.targets.values() if name not in named]
-        if missing:
-            raise ScenarioError(f"model: has no module {missing[0]}, as the captured one has")
-        return {layer: named[name] for layer, (name, _) in self.targets.items()}
-
-    @contextmanager
-    def _edited(self, modules: Mapping[int, Any], maps: Mapping[int, Any]) -> Iterator[None]:
-        import torch
-
-        kept: list[tuple[Any, Any]] = []
-        try:
-            with torch.no_grad():
-                for layer, (w, constant) in maps.items():
-                    child = modules[layer]
-                    flat = torch.from_numpy(w.reshape(-1, w.shape[2]))
-                    changes = [(child.weight, flat if type(child).__name__ == "Conv1D" else flat.T)]
-                    if constant is not None:
-                        changes.append((child.bias, child.bias.double().cpu() + torch.from_numpy(constant)))
-                    for parameter, numbers in changes:
-                        kept.append((parameter, parameter.detach().clone()))
-                        parameter.copy_(numbers)
-            yield
-        finally:
-            with torch.no_grad():
-                for parameter, before in kept:
-                    parameter.copy_(before)
-
     def evaluate(
         self, loss: Callable[[], Any], *, model: Any = None, document: Any = None,
         steps: Sequence[int] | None = None, random: int = 8, seed: int = 0,
@@ -261,21 +326,18 @@ class Plan:
             raise ScenarioError("random: needs one order at least, to compare with")
         modules = self._modules(model)
         counts = [len(self.order)] if steps is None else [self._steps(one) for one in steps]
-        before = np.asarray(loss(), float)
-        numbers = np.arange(len(before)) if document is None else np.asarray(document)
-        if before.ndim != 1 or numbers.shape != before.shape or not np.isfinite(before).all():
-            raise ScenarioError("loss: needs a finite number for each sequence, and document one of them too")
+        before, numbers = _losses(loss, document)
         draws = np.random.default_rng(seed)
         heads = [(n, h) for n, layer in self._layers.items() for h in range(layer.heads)]
         orders = [[heads[i] for i in draws.permutation(len(heads))] for _ in range(random)]
         rows = []
         for count in counts:
             with self._edited(modules, self._maps_of(self.order[:count])):
-                added = np.asarray(loss(), float) - before
+                added = _nats(loss) - before
             others = []
             for order in orders:
                 with self._edited(modules, self._maps_of(order[:count])):
-                    others.append(float((np.asarray(loss(), float) - before).mean()))
+                    others.append(float((_nats(loss) - before).mean()))
             rows.append(
                 {"heads": count, "cost": added.mean(), "cost_se": _error(added, numbers),
                  "random_mean": np.mean(others), "random_min": min(others)}
@@ -309,23 +371,57 @@ class Plan:
         ScenarioError
             A tensor is missing or has another shape, or `out` is there already.
         """
-        from ._checkpoint import write_checkpoint
-
-        if self._folded:
-            raise ScenarioError("plan: its weights are folded or centred by TransformerLens - capture the model itself")
-        targets = self.targets
-        if output_name is not None:
-            name = text("output_name", output_name).removesuffix(".weight")
-            targets = {number: (name.replace("{}", str(number)), False) for number in self._layers}
-        if targets is None:
-            raise ScenarioError("output_name: is needed where the activations are not those of a capture")
         count = self._steps(steps)
         record = {"removed": [list(head) for head in self.order[:count]], "refit": self.refit}
-        write_checkpoint(checkpoint, out, self.maps(count), targets, record, flag("overwrite", overwrite))
+        self._write(checkpoint, out, self.maps(count), record, output_name, overwrite)
 
     def __repr__(self) -> str:
         heads = ", ".join(f"{layer}.{head}" for layer, head in self.order[:12])
         return f"{len(self.order)} heads in this order (layer.head): {heads}{', ...' if len(self.order) > 12 else ''}"
+
+
+class LowRank(_Edits):
+    """Output maps of heads at a lower rank: ``low.frame`` has the error of each."""
+
+    def __init__(self, layers: dict[int, _Layer], rank: int, source: Activations) -> None:
+        super().__init__(layers, source)
+        self.rank = rank
+        parts = {number: layer.of_rank(rank) for number, layer in layers.items()}
+        self._maps: dict[int, tuple[NDArray[Any], NDArray[Any] | None]] = {n: one[:2] for n, one in parts.items()}
+        self._errors = {number: one[2] for number, one in parts.items()}
+
+    @property
+    def frame(self) -> pandas.DataFrame:
+        """A row a head (needs pandas): error of its output, and the same over the output's mean square."""
+        return frame_of(
+            {"layer": number, "head": head, "error": float(error), "share": float(error / size) if size > 0 else 0.0}
+            for number, errors in self._errors.items()
+            for head, (error, size) in enumerate(errors)
+        )
+
+    def maps(self) -> Maps:
+        """Output maps [H, e, d] of the layers, with what the bias gains."""
+        return dict(self._maps)
+
+    @contextmanager
+    def applied(self, model: Any = None) -> Iterator[None]:
+        """The model with these maps; afterwards it has its bits again. By default that of the capture."""
+        with self._edited(self._modules(model), self._maps):
+            yield
+
+    def evaluate(self, loss: Callable[[], Any], *, model: Any = None, document: Any = None) -> pandas.DataFrame:
+        """What the lower rank costs: `loss()` gives the nats of each sequence [B], of text not measured on."""
+        before, numbers = _losses(loss, document)
+        with self.applied(model):
+            added = _nats(loss) - before
+        return frame_of([{"rank": self.rank, "cost": added.mean(), "cost_se": _error(added, numbers)}])
+
+    def write(
+        self, checkpoint: str | os.PathLike[str], out: str | os.PathLike[str], *, output_name: str | None = None,
+        overwrite: bool = False,
+    ) -> None:  # fmt: skip
+        """Writes the checkpoint with these maps, as Plan.write does."""
+        self._write(checkpoint, out, self._maps, {"rank": self.rank}, output_name, overwrite)
 
 
 def _error(values: NDArray[Any], document: NDArray[Any]) -> float:
@@ -405,6 +501,36 @@ def _loss_products(layers: dict[int, _Layer], heads: list[Head]) -> NDArray[Any]
     return products if len(u) >= _SEQUENCES_FOR_PAIRS * len(heads) else np.diag(np.diag(products))
 
 
+def _source_of(measured: Measured) -> Activations:
+    if measured._source is None:
+        raise ScenarioError("measured: a plan needs the activations - measure them in this process")
+    return measured._source
+
+
+def _layers_of(measured: Measured, layers: Any, threads: int | None) -> dict[int, _Layer]:
+    """What plans need of the layers, all of them for None."""
+    source = _source_of(measured)
+    numbers = [int(one) for one in measured["layer"]]
+    wanted = numbers if layers is None else [index("layers", one) for one in layers]
+    found: dict[int, _Layer] = {}
+    for number in wanted:
+        if number not in numbers:
+            raise ScenarioError(f"layers: {number} was not measured (there are {', '.join(map(str, numbers))})")
+        with translated():
+            job = engine.removal_moments(source._engine, number, whole(threads))
+        found[number] = _Layer(number, wait(job))
+    return found
+
+
+def low_rank(measured: Measured, rank: int, layers: Any, threads: int | None) -> LowRank:
+    """See Measured.low_rank."""
+    found = _layers_of(measured, layers, threads)
+    most = min(one.size for one in found.values())
+    if not 1 <= index("rank", rank) <= most:
+        raise ScenarioError(f"rank: is {rank} (allowed: 1 to {most})")
+    return LowRank(found, rank, _source_of(measured))
+
+
 def prune(
     measured: Measured, remove: Any, by: str, refit: bool, layers: Any, seed: int, threads: int | None
 ) -> Plan:
@@ -413,18 +539,7 @@ def prune(
 
     if text("by", by) not in _BY:
         raise ScenarioError(f"by: {by!r} is no order{suggestion(by, _BY)}")
-    if measured._source is None:
-        raise ScenarioError("prune: needs the activations - measure them in this process")
-    numbers = [int(one) for one in measured["layer"]]
-    wanted = numbers if layers is None else [index("layers", one) for one in layers]
-    for number in wanted:
-        if number not in numbers:
-            raise ScenarioError(f"layers: {number} was not measured (there are {', '.join(map(str, numbers))})")
-    found: dict[int, _Layer] = {}
-    for number in wanted:
-        with translated():
-            job = engine.removal_moments(measured._source._engine, number, whole(threads))
-        found[number] = _Layer(number, wait(job))
+    found = _layers_of(measured, layers, threads)
     least = int(min(measured["documents"]))
     for one in found.values():
         needed = _TOKENS_FOR_COLUMN * len(one.map)
@@ -434,7 +549,7 @@ def prune(
                 " - give more, or refit=False"
             )
     if len(found) > 1 and by in ("refit", "spread") and any(np.isnan(one.stream) for one in found.values()):
-        raise ScenarioError("by: ranks hold within layers - give residual, or layers=[one]")
+        raise ScenarioError("by: ranks hold within layers - give residual, layers=[one], or by=\"second_order\"")
     for one in found.values():
         one.stream = 1.0 if np.isnan(one.stream) else one.stream
         if by in ("second_order", "sensitivity") and one.losses.size == 0:
@@ -448,10 +563,7 @@ def prune(
     else:
         order = _order(found, measured, by, index("seed", seed), heads, _count_of(remove, len(heads)))
     predicted = _predictions(found, order, refit, heads)
-    source = measured._source
-    plan = Plan(found, order, predicted, refit, source._targets, source._model)
-    plan._folded = source._folded
-    return plan
+    return Plan(found, order, predicted, refit, _source_of(measured))
 
 
 def _predictions(

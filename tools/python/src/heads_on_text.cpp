@@ -22,6 +22,7 @@
 #include "tools/python/src/job.h"
 #include "tools/python/src/studies.h"
 #include "tools/python/src/values.h"
+#include "validation/heads/contexts.h"
 #include "validation/heads/measure.h"
 #include "validation/heads/refit.h"
 
@@ -127,10 +128,11 @@ void save_measured(const MeasuredHeads& measured, const std::string& path, bool 
 }
 
 std::unique_ptr<Job> start_measure(const std::shared_ptr<Activations>& activations,
-                                   std::optional<int> layer, std::size_t queries,
-                                   std::uint64_t seed, bool exact, const OptionalText& threads) {
+                                   std::optional<int> layer, const HeadSetting& setting,
+                                   const OptionalText& threads) {
+  if (!setting.target.empty()) tools::known_word("target", setting.target, context_targets());
+  tools::known_word("strata", setting.strata, context_strata());
   return std::make_unique<Job>(cpu_session(threads), [=](Job& job) {
-    const HeadSetting setting{.queries = queries, .seed = seed, .exact = exact};
     // The file may be one of NetCDF.
     const auto lock = use_netcdf();
     const auto measured = std::make_shared<const MeasuredHeads>(
@@ -197,8 +199,19 @@ void bind_heads_on_text(nb::module_& module) {
           nb::arg("noise"), nb::arg("top"))
       .def("json", [](const MeasuredHeads& of) { return measured_heads_json(of, provenance()); })
       .def("save", &save_measured, nb::arg("path"), nb::arg("overwrite"));
+  nb::class_<HeadSetting>(module, "HeadSetting")
+      .def(nb::init<>())
+      .def_rw("queries", &HeadSetting::queries)
+      .def_rw("seed", &HeadSetting::seed)
+      .def_rw("exact", &HeadSetting::exact)
+      .def_rw("target", &HeadSetting::target)
+      .def_rw("strata", &HeadSetting::strata)
+      .def_rw("leave_one_out", &HeadSetting::leave_one_out)
+      .def_rw("writes_little", &HeadSetting::writes_little)
+      .def_rw("can_be_written", &HeadSetting::can_be_written)
+      .def_rw("exchangeable", &HeadSetting::exchangeable);
   module.def("measure_heads", &start_measure, nb::arg("activations"), nb::arg("layer").none(),
-             nb::arg("queries"), nb::arg("seed"), nb::arg("exact"), nb::arg("threads").none());
+             nb::arg("setting"), nb::arg("threads").none());
 }
 
 }  // namespace headlab::python

@@ -79,11 +79,42 @@ def test_models_without_the_interface_are_refused() -> None:
     with pytest.raises(hl.ScenarioError, match="^model: MptForCausalLM does not use transformers' attention"):
         with hl.heads.capture(model), torch.no_grad():
             model(input_ids=ids_of())
+    with pytest.raises(hl.ScenarioError, match="pass q, k, v to hl.heads.from_attention$"):
+        hl.heads.measure(model, [ids_of()])
     config = transformers.AutoConfig.for_model("t5", d_model=32, num_layers=1, num_heads=4)
     with pytest.raises(hl.ScenarioError, match="^model: is an encoder with a decoder"):
         hl.heads.capture(transformers.AutoModel.from_config(config).eval())
     with pytest.raises(hl.ScenarioError, match=r"call model.eval\(\)"):
         hl.heads.capture(model_of("llama").train())
+
+
+@pytest.mark.parametrize(
+    "batches, arguments, message",
+    [
+        ([], {}, "^capture: nothing was run in it"),
+        (ids_of(), {}, r"^batches: each needs token ids \[B, T\], whole numbers, one is \[12\] of int64"),
+        ([ids_of().float()], {}, "one is .* of float32"),
+        ([[[1, 2], [3]]], {}, "^batches: token ids .* of one length"),
+        ([ids_of()[:, :1]], {}, "^batches: losses of next tokens need two tokens"),
+        ([ids_of()], {"layer": 9}, "^layer: the model has none of that number .there are 2"),
+        ([ids_of()], {"document": [1, 2]}, "document: has shape 2: its axis sequence needs 4"),
+    ],
+)
+def test_batches_that_do_not_fit_are_refused(batches: Any, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(hl.ScenarioError, match=message):
+        hl.heads.measure(model_of("gpt2"), batches, **arguments)
+
+
+def test_batches_may_be_lists_and_arrays() -> None:
+    model, ids = model_of("gpt2", initializer_range=0.3), ids_of(4)
+    m = hl.heads.measure(model, [ids])
+    assert hl.heads.measure(model, [ids.numpy()]) == m == hl.heads.measure(model, [ids.tolist()])
+
+
+def test_tokens_are_there_for_targets() -> None:
+    model, ids = model_of("gpt2", initializer_range=0.3), ids_of(20, 16)
+    m = hl.heads.measure(model, ids.split(6), labels=None, target="next_token", strata="none", leave_one_out=True)
+    assert 0 < m["contexts_mse"][0] < 2 and 0 < m["loo_mse"][0] < 2
 
 
 def test_another_attention_than_the_models_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,6 +135,20 @@ def test_what_does_not_fit_is_refused(arguments: dict[str, Any], message: str) -
         hl.heads.measure(made(True)[0]).prune(**arguments)
 
 
+def test_losses_may_be_tensors_and_have_to_be_one_a_sequence() -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("pandas")
+    given = made(True)[0]
+    plan = hl.heads.measure(given).prune([(0, 1)])
+    child = torch.nn.Linear(12, 7)
+    plan.targets, model = {0: ("0", False)}, torch.nn.Sequential(child)
+    z = torch.from_numpy(given["z"]).transpose(1, 2).flatten(2).float()
+    found = plan.evaluate(lambda: model(z).square().sum((1, 2)), model=model, random=1)
+    assert np.isfinite(found["cost"][0])
+    with pytest.raises(hl.ScenarioError, match="^loss: needs a finite number for each sequence"):
+        plan.evaluate(lambda: 1.0, model=model)
+
+
 def test_refits_need_tokens_and_plans_what_they_order_by() -> None:
     few = {name: array[:10] if array.shape[0] == 30 else array for name, array in made(True)[0].items()}
     with pytest.raises(hl.ScenarioError, match="^refit: needs 192 tokens and 8 documents, there are 160 and 10"):
@@ -148,3 +162,27 @@ def test_refits_need_tokens_and_plans_what_they_order_by() -> None:
     assert len(m.prune(1, layers=[1]).order) == 1
     with pytest.raises(hl.ScenarioError, match="^by: second_order needs gradients"):
         m.prune(1, by="second_order")
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_maps_of_lower_rank_have_the_least_error(bias: bool) -> None:
+    given = made(bias)[0]
+    m = hl.heads.measure(given)
+    low = m.low_rank(2)
+    maps, constant = low.maps()[0]
+    for head in range(4):
+        z = columns(given["z"], [head])
+        z = z - bias * z.mean(0)
+        w = given["W_O"][head]
+        error = np.square(z @ (w - maps[head])).sum(1).mean()
+        found = low._errors[0][head]
+        np.testing.assert_allclose(found, (error, np.square(z @ w).sum(1).mean()), rtol=1e-9)
+        assert np.linalg.matrix_rank(maps[head]) == 2
+        # The singular values of the outputs themselves, which no map of rank 2 does better than.
+        s = np.linalg.svd(z @ w, compute_uv=False)
+        np.testing.assert_allclose(error, (s[2:] ** 2).sum() / len(z), rtol=1e-9)
+    assert (constant is None) != bias
+    whole, _ = m.low_rank(3).maps()[0]
+    np.testing.assert_allclose(whole, given["W_O"], rtol=1e-12, atol=1e-12)
+    with pytest.raises(hl.ScenarioError, match="^rank: is 4 .allowed: 1 to 3"):
+        m.low_rank(4)
