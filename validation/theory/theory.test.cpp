@@ -93,7 +93,7 @@ TEST(Theory, DecomposesTheErrorByHand) {
   double mse = 0, bias = 0, own = 0, all = 0;
   for (std::size_t q = 0; q < 2; ++q) {
     const HeadTheory& at = theory.heads[q];
-    const double b = a.dot(at.bias) + (a.sum() - 1) * theory.plan.truth[q];
+    const double b = a.dot(at.bias) + (a.sum() - 1) * theory.plan->truth[q];
     const double variance = a.dot(at.covariance * a);
     bias += b * b / 2;
     all += variance / 2;
@@ -132,7 +132,7 @@ double largest_move(const Theory& theory, double share) {
         }
       }
     }
-    set_head_weights(moved, theory.plan.head_weights);
+    set_head_weights(moved, theory.plan->head_weights);
     const auto right = numbers_of<Remainder>(moved.figures);
     for (std::size_t i = 0; i < left.size(); ++i) {
       if (std::isnan(left[i].number->value)) continue;
@@ -148,7 +148,7 @@ TEST(Theory, CarriesRemaindersThroughEveryFigure) {
   Theory theory = first_order_of({"heads.weights.values=[0.6, -0.1, 0.2]"});
   // So large that its square counts.
   for (HeadTheory& at : theory.heads) at.bias_remainder.setConstant(0.5);
-  set_head_weights(theory, theory.plan.head_weights);
+  set_head_weights(theory, theory.plan->head_weights);
   EXPECT_EQ(theory.figures.queries[1].head_covariance[5].remainder,
             theory.heads[1].covariance_remainder(1, 2));
   EXPECT_GT(theory.figures.bias_squared.remainder, 0);
@@ -161,7 +161,7 @@ TEST(Theory, CarriesRemaindersThroughEveryFigure) {
 TEST(Theory, FindsTheWeightsThatAPilotLooksFor) {
   const Theory theory = first_order_of({"heads.weights={law=\"optimal\"}"});
   const double least = theory.figures.mse.value;
-  const std::vector<double>& best = theory.plan.head_weights;
+  const std::vector<double>& best = theory.plan->head_weights;
   EXPECT_NEAR(best[0] + best[1] + best[2], 1, 1e-14);
   for (std::size_t h = 0; h < 3; ++h) {
     Theory moved = theory;
@@ -171,7 +171,7 @@ TEST(Theory, FindsTheWeightsThatAPilotLooksFor) {
     set_head_weights(moved, a);
     EXPECT_LT(least, moved.figures.mse.value) << h;
   }
-  EXPECT_EQ(first_order_of({"heads.weights={law=\"optimal\"}", "heads.count=1"}).plan.head_weights,
+  EXPECT_EQ(first_order_of({"heads.weights={law=\"optimal\"}", "heads.count=1"}).plan->head_weights,
             (std::vector<double>{1.0}));
 }
 
