@@ -66,7 +66,7 @@ struct Plan {
   std::optional<Ar1> ar1;  ///< present: successive points depend on one another
 
   Table table;  ///< numbers the laws below refer to
-  // Laws: who reads them includes kernels/laws.h.
+  // Who reads these includes kernels/laws.h, for the kernel kernels/kernel_laws.h.
   CopyOnWrite<DesignSampler> design;
   CopyOnWrite<RegressionFunction> regression;
   CopyOnWrite<NoiseSampler> noise;

@@ -32,7 +32,7 @@ struct SubspaceLaw;
 struct WeightLaw;
 
 /// One condition: a scenario with every parameter fixed. Who reads its laws includes kernels/laws.h
-/// for those of the data and the kernel, engine/scenario/setup_laws.h for the others.
+/// for the data, kernels/kernel_laws.h for the kernel, engine/scenario/setup_laws.h for the others.
 struct Condition {
   // Compiled once.
   Condition();

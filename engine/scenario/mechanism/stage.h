@@ -4,8 +4,8 @@
 ///
 ///     static constexpr const char* shorthand = "stride";   // key = 4 means key = { stride = 4 }
 ///     void check(const StageSetting& setting) const;       // throws ParameterError
-///     void apply(Mechanism& mechanism, const Sizes& sizes) const;  // or of Subspaces, where it
-///                                                          // changes projections
+///     void apply(Mechanism& mechanism, const Sizes& sizes) const;  // with n and H of sizes;
+///     void apply(Subspaces& subspaces) const;  // instead, where it changes projections
 ///
 /// `shorthand` is empty where a stage has none. To add a stage write its file here, list it in
 /// mechanism.h, and follow docs/architecture.md.
@@ -22,10 +22,9 @@ namespace headlab {
 /// What a stage may need to know to check its parameters.
 struct StageSetting {
   Sizes sizes;
-  bool is_softmax = false;  ///< the kernel
-  bool is_compact = false;  ///< the kernel is 0 far away
-  bool has_log_weights =
-      false;  ///< of which the logarithm is a sum over keys: norm_coefficient_of()
+  bool is_softmax = false;       ///< the kernel
+  bool is_compact = false;       ///< the kernel is 0 far away
+  bool has_log_weights = false;  ///< log K is a sum over keys, see norm_coefficient_of()
   bool projects_queries_apart = false;
   std::uint64_t tokens = 0;  ///< N, after `merge`
 };
