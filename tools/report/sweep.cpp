@@ -296,7 +296,7 @@ std::vector<std::string> Sweep::condition_texts(const std::vector<std::size_t>& 
 }
 
 std::vector<std::size_t> Sweep::thinned(std::size_t most) const {
-  // Of the key with most levels one is left out, until few enough conditions are left.
+  // Of the key with most levels some are left out, until few enough conditions are left.
   std::vector<std::size_t> kept;
   for (const SweptKey& key : keys) kept.push_back(key.levels.size());
   while (true) {
@@ -319,7 +319,8 @@ std::vector<std::size_t> Sweep::thinned(std::size_t most) const {
       for (const std::size_t i : spread(all.size(), most)) some.push_back(all[i]);
       return some;
     }
-    --*largest;
+    // Far from few enough the steps are longer.
+    *largest -= all.size() > 4 * most ? std::max<std::size_t>(*largest / 4, 1) : 1;
   }
 }
 
