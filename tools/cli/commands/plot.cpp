@@ -108,7 +108,7 @@ class FigurePlot {
     }
     if (longest == nullptr) {
       throw InvalidInput("plot: no key with numbers is swept - leave out --figure " +
-                         arguments_.figure + ", or draw it with --figure components");
+                         arguments_.figure);
     }
     return *longest;
   }
