@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/moments/estimates.h"
+#include "engine/scenario/condition.h"
 
 namespace headlab {
 namespace {

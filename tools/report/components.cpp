@@ -19,7 +19,6 @@ namespace {
 constexpr std::size_t max_panels = 6;
 constexpr std::size_t max_points = 60;
 constexpr double half_bar = 30;  ///< half the width of a bar
-constexpr double log_from = 20;  ///< largest over smallest MSE from which its axis is logarithmic
 
 struct Drawn {
   const Component* component;
@@ -54,7 +53,7 @@ struct ComponentsPicture {
         sweep(sweep_of(all)),
         layout(layout_of(sweep, max_panels, max_points)),
         components(components_of(all)) {
-    double low = std::numeric_limits<double>::infinity(), high = 0;
+    std::vector<double> errors;
     for (const Panel& panel : layout.panels) {
       std::vector<Drawn>& of_panel = drawn.emplace_back();
       for (std::size_t k = 0; k < components.size(); ++k) {
@@ -79,14 +78,11 @@ struct ComponentsPicture {
           const Drawn& one = of_panel.back();
           compared = compared || !std::isnan(one.computed);
           has_relative = has_relative || (std::isfinite(one.relative()) && one.relative() > 0);
-          if (k == 0 && std::isfinite(one.estimate.value)) {
-            low = std::min(low, one.estimate.value);
-            high = std::max(high, one.estimate.value);
-          }
+          if (k == 0) errors.push_back(one.estimate.value);
         }
       }
     }
-    if (low > 0 && high / low > log_from) y_kind = ScaleKind::logarithmic;
+    y_kind = kind_for_figure(errors);
     // A panel of what others are subtracted from has nothing to show.
     for (std::size_t p = drawn.size(); p-- > 0;) {
       if (!drawn[p].empty()) continue;

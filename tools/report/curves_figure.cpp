@@ -39,17 +39,6 @@ void draw_curve(Canvas& canvas, const Axes& axes, const FigureCurve& curve, std:
 
 }  // namespace
 
-ScaleKind kind_for_figure(const std::vector<double>& values) {
-  constexpr double log_from = 20;
-  double low = HUGE_VAL, high = -HUGE_VAL;
-  for (const double value : values) {
-    if (!std::isfinite(value)) continue;
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  return low > 0 && high / low > log_from ? ScaleKind::logarithmic : ScaleKind::linear;
-}
-
 Canvas draw_curves(const CurvesPicture& picture, double width) {
   std::vector<std::string> names;
   std::vector<LegendEntry> legend;

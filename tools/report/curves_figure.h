@@ -29,10 +29,6 @@ struct CurvesPicture {
   std::vector<CurvesPanel> panels = {};  ///< a curve has its name's colour in all of them
 };
 
-/// Whether a figure has a logarithmic axis unless something else is asked: where all of its numbers
-/// are positive and the largest is far above the least.
-ScaleKind kind_for_figure(const std::vector<double>& values);
-
 Canvas draw_curves(const CurvesPicture& picture, double width);
 
 }  // namespace headlab::tools

@@ -45,28 +45,29 @@ void draw_heads(Canvas& canvas, const Axes& axes, const Value& layer, const std:
   }
 }
 
-Canvas draw_measured(const std::vector<const Value*>& layers, const std::string& spread_name,
+/// The layers have to outlive what the panels draw.
+Canvas draw_measured(double width, const std::vector<Value>& layers, const std::string& spread_name,
                      const std::string& refit_name, bool shares) {
   std::vector<AxesPanel> all;
-  for (const Value* const layer : layers) {
+  for (const Value& layer : layers) {
     std::vector<double> numbers, values = {0};
-    for (std::size_t h = 0; h < heads_of(*layer); ++h) {
+    for (std::size_t h = 0; h < heads_of(layer); ++h) {
       numbers.push_back(static_cast<double>(h));
       for (const std::string& name : {spread_name, refit_name}) {
-        const Estimate one = figure_of_head(*layer, name, h);
+        const Estimate one = figure_of_head(layer, name, h);
         const double error = std::isfinite(one.mcse) ? band_errors * one.mcse : 0;
         if (std::isfinite(one.value)) {
           values.insert(values.end(), {one.value - error, one.value + error});
         }
       }
     }
-    const auto draw = [=](Canvas& canvas, const Axes& axes) {
-      draw_heads(canvas, axes, *layer, spread_name, 1, -0.1);
-      draw_heads(canvas, axes, *layer, refit_name, 2, 0.1);
+    const auto draw = [&](Canvas& canvas, const Axes& axes) {
+      draw_heads(canvas, axes, layer, spread_name, 1, -0.1);
+      draw_heads(canvas, axes, layer, refit_name, 2, 0.1);
     };
-    all.push_back({layer_title(*layer), ScaleKind::linear, numbers, values, draw});
+    all.push_back({layer_title(layer), ScaleKind::linear, numbers, values, draw});
   }
-  return draw_panels(all, {"head", shares ? "share of the stream" : "squared output", 150, 0.05},
+  return draw_panels(width, all, {"head", shares ? "share of the stream" : "squared output", 150, 0.05},
                      {{1, "head replaced by its mean", false, false},
                       {2, "head left out, the others fitted again", false, false}});
 }
@@ -96,9 +97,9 @@ std::vector<Picture> measured_heads_figures(const Source& source) {
       table.rows.push_back(row);
     }
   }
-  std::vector<const Value*> shown;
+  std::vector<Value> shown;
   for (const std::size_t i : spread(layers.size(), max_measured_layers)) {
-    shown.push_back(&layers[i]);
+    shown.push_back(layers[i]);
   }
   return {{.title = "What each head writes",
            .finding = std::isfinite(least.value)
@@ -107,7 +108,9 @@ std::vector<Picture> measured_heads_figures(const Source& source) {
                                 std::to_string(min_head) + " of " + layer_title(layers[min_layer]) +
                                 ", " + estimate_text(least) + "."
                           : "No head can be compared.",
-           .canvas = draw_measured(shown, spread_name, refit_name, shares),
+           .draw = [=](double width) {
+             return draw_measured(width, shown, spread_name, refit_name, shares);
+           },
            .table = std::move(table),
            .note = sentences(
                {"Error of the layer's output, mean over tokens" +

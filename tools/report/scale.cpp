@@ -160,6 +160,17 @@ ScaleKind kind_for_levels(std::span<const double> levels) {
   return logarithmic < linear ? ScaleKind::logarithmic : ScaleKind::linear;
 }
 
+ScaleKind kind_for_figure(std::span<const double> values) {
+  constexpr double log_from = 20;
+  double low = HUGE_VAL, high = -HUGE_VAL;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  return low > 0 && high / low > log_from ? ScaleKind::logarithmic : ScaleKind::linear;
+}
+
 std::string axis_number(double value) {
   // Six digits hide the rounding of multiples of a step.
   return with_minus_sign(formatted("%.6g", value));

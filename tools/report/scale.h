@@ -62,6 +62,10 @@ Range range_of(ScaleKind kind, std::span<const double> values, double margin = 0
 /// factor of 8 or more and have a more even spacing there.
 ScaleKind kind_for_levels(std::span<const double> levels);
 
+/// The kind of axis of a figure: logarithmic where all of its finite numbers are positive and the
+/// largest is more than 20 times the least.
+ScaleKind kind_for_figure(std::span<const double> values);
+
 /// A number for an axis: "0.25", "−3", "2e−07".
 std::string axis_number(double value);
 

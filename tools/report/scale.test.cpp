@@ -64,6 +64,16 @@ TEST(Scale, MakesARangeOfWhatIsNone) {
   }
 }
 
+TEST(Scale, IsLogarithmicForFiguresFarApart) {
+  const auto kind = [](const std::vector<double>& values) { return kind_for_figure(values); };
+  EXPECT_EQ(kind({1, 5, 21, nan}), ScaleKind::logarithmic);
+  EXPECT_EQ(kind({1, 5, 19}), ScaleKind::linear);
+  EXPECT_EQ(kind({-1, 5, 21}), ScaleKind::linear);
+  EXPECT_EQ(kind({0, 21}), ScaleKind::linear);
+  EXPECT_EQ(kind({nan}), ScaleKind::linear);
+  EXPECT_EQ(kind({}), ScaleKind::linear);
+}
+
 TEST(Scale, HasNoLogarithmFromZero) {
   EXPECT_EQ(Scale(ScaleKind::logarithmic, 0, 10, 0, 1).kind(), ScaleKind::linear);
   EXPECT_EQ(Scale(ScaleKind::logarithmic, 1e-3, 10, 0, 1).kind(), ScaleKind::logarithmic);
