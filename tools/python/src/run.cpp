@@ -145,19 +145,21 @@ void save(const RunOutcome& outcome, const std::string& path, bool overwrite, bo
   tools::write_results_folder(folder, *outcome.scenario, outcome.result, outcome.report, nodes);
 }
 
+/// Visitor that keeps numbers by their names.
+struct NumbersByName {
+  std::vector<std::pair<std::string, std::vector<double>>> all = {};
+  std::size_t at = 0;
+  template <class T>
+  void operator()(const char* name, T number, const char*) {
+    if (at == all.size()) all.emplace_back(name, std::vector<double>());
+    all[at++].second.push_back(static_cast<double>(number));
+  }
+};
+
 /// Single replicates of a run by the backend that it had, a list for each column.
 nb::dict replicates_of(const RunOutcome& outcome, const std::optional<std::uint64_t>& first,
                        const OptionalText& threads) {
-  /// Visitor that keeps numbers by their names.
-  struct Columns {
-    std::vector<std::pair<std::string, std::vector<double>>> all = {};
-    std::size_t at = 0;
-    void operator()(const char* name, double number, const char*) {
-      if (at == all.size()) all.emplace_back(name, std::vector<double>());
-      all[at++].second.push_back(number);
-    }
-  };
-  Columns columns;
+  NumbersByName columns;
   {
     const nb::gil_scoped_release released;
     const Session session = job_session(
