@@ -9,6 +9,7 @@
 #include "kernels/cuda/sizes.h"
 #include "kernels/laws.h"
 #include "kernels/plan.h"
+#include "kernels/stopping.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
@@ -128,6 +129,7 @@ void CudaWorker::run(const Block& block, std::span<Moments> out) {
   const auto node = std::min(static_cast<std::uint64_t>(block.node), segment);
   std::vector<Moments> nodes;
   for (std::uint64_t done = 0; done < block.count; done += segment) {
+    stop_point();  // nothing of the last one is under way
     const std::uint64_t count = std::min(segment, block.count - done);
     std::string failure;
     try {

@@ -9,6 +9,7 @@
 #include "kernels/draws.h"
 #include "kernels/philox.h"
 #include "kernels/stack/formulas.h"
+#include "kernels/stopping.h"
 
 namespace headlab {
 namespace {
@@ -22,6 +23,7 @@ template <class Distance>
 double largest_between_rows(const RowsView& rows, const Distance& distance) {
   double largest = 0;
   for (Index i = 1; i < rows.rows(); ++i) {
+    stop_point();
     for (Index j = 0; j < i; ++j) largest = std::max(largest, distance(rows.row(i) - rows.row(j)));
   }
   return largest;

@@ -7,6 +7,8 @@
 #include <utility>
 #include <variant>
 
+#include "kernels/stopping.h"
+
 namespace headlab {
 
 using Eigen::Index;
@@ -94,6 +96,7 @@ void StackState::add_values(const CentredTokens& z, std::span<const Attention> h
   mixed_.resize(n + 1, count * rank);
   values_.resize(n + 1, rank);
   for (Index h = 0; h < count; ++h) {
+    stop_point();
     const Attention& head = heads[static_cast<std::size_t>(h)];
     if (projects) arithmetic().product(rows_, maps_.value.middleRows(h * d, d), values_);
     const RowMatrix& values = projects ? values_ : rows_;
@@ -163,6 +166,7 @@ void StackState::advance() {
   }
   attention_.resize(static_cast<std::size_t>(used.count));
   for (int h = scored.first; h < scored.first + scored.count; ++h) {
+    stop_point();
     const bool in_use = h >= used.first && h < used.first + used.count;
     const int place = in_use ? h - used.first : 0;
     // A head that is not in use passes on its scores alone: its weights are overwritten.
@@ -227,6 +231,7 @@ std::vector<LayerMetrics> StackRunner::run(const Stack& stack, const StackDraws&
   std::vector<LayerMetrics> rows;
   rows.reserve(static_cast<std::size_t>(stack.layers) + 1);
   for (int l = 0; l <= stack.layers; ++l) {
+    stop_point();
     if (l > 0) state_.advance();
     rows.push_back(state_.metrics());
     if (!pruned) continue;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/stack/testing/known_stack.h"
+#include "kernels/stopping.h"
 
 namespace headlab {
 namespace {
@@ -18,6 +19,17 @@ using nlohmann::json;
 std::vector<LayerMetrics> metrics_of(const json& known) {
   const Stack stack = known_stack(known["scenario"]);
   return stack_metrics(stack, {}, known_tokens(known["scenario"]));
+}
+
+TEST(stack, ends_within_a_replicate) {
+  const json known = known_depth_cases("simplex").at(0);
+  Stack stack = known_stack(known["scenario"]);
+  stack.layers = 100;
+  const auto metrics = [&] { return stack_metrics(stack, {}, known_tokens(known["scenario"])); };
+  EXPECT_EQ(metrics().size(), 101u);
+  int asked = 0;
+  const StopScope scope([&] { return ++asked > 5; });
+  EXPECT_THROW(metrics(), WorkStopped);
 }
 
 TEST(stack, agrees_with_deterministic_known_answers) {

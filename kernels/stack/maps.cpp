@@ -9,6 +9,7 @@
 
 #include "kernels/draws.h"
 #include "kernels/stack/subset_sum.h"
+#include "kernels/stopping.h"
 
 namespace headlab {
 
@@ -33,6 +34,7 @@ void prune(const GaussianMaps& maps, const StackDraws& draws, std::uint64_t poin
   const std::uint64_t stream = subsequence(Purpose::pruning_samples, draws.replicate);
   std::vector<double> products(m);
   for (std::uint64_t row = 0; row < d; ++row) {
+    stop_point();
     for (std::uint64_t column = 0; column < d; ++column) {
       const std::uint64_t entry = (static_cast<std::uint64_t>(which) * d + row) * d + column;
       for (std::uint64_t s = 0; s < m; ++s) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/decompositions.h"
+#include "kernels/stopping.h"
 
 namespace headlab {
 
@@ -102,6 +103,7 @@ void measure_attention(std::span<const Attention> heads, const StackArithmetic& 
   double factor = 0;
   double own = 0;
   for (const Attention& head : heads) {
+    stop_point();
     entropy += head.entropy;
     tau += dobrushin(head.rest(), head.exponent, arithmetic);
     factor += std::exp(2 * head.exponent) * arithmetic.spread(head.rest());
@@ -133,6 +135,7 @@ void measure_spectra(const CentredTokens& tokens, std::span<const Attention> hea
   if (heads.empty() || tokens.count() == 1) return;
   double second = 0;
   for (const Attention& head : heads) {
+    stop_point();
     // A maps 1 to itself; its other eigenvalues are those of C A C on vectors
     // of mean 0.
     MatrixXd centred_map = head.rest();

@@ -13,6 +13,7 @@
 #include "kernels/stack/metrics.h"
 #include "kernels/stack/ranks.h"
 #include "kernels/stack/stack.h"
+#include "kernels/stopping.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
@@ -215,6 +216,7 @@ std::vector<LayerMetrics> StackBatch::metrics(std::int64_t i) const {
   if (!a_.shape.records) return rows;
   TokenRanks at_most;
   for (std::size_t l = 0; l < rows.size(); ++l) {
+    stop_point();
     const LayerRecord of = record(i, static_cast<int>(l));
     at_most = l == 0 ? given_ranks(of.tokens)
                      : ranks_at_most(*plan_.stack, at_most, of.tokens.count(), of.tokens.dim());
@@ -268,6 +270,7 @@ class CudaStackWorker : public ReplicateWorker {
       first_ = number;
       const auto count = static_cast<std::uint64_t>(batch_.replicates());
       end_ = std::min(number + count, end_of_block_);
+      stop_point();
       batch_.compute(first_, static_cast<std::int64_t>(end_ - first_));
     }
     std::span<double> left = statistics[0];
