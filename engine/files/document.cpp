@@ -213,9 +213,21 @@ std::string Location::text() const {
 Value::Value() = default;
 Value::Value(Data what, Location where) : data(std::move(what)), location(std::move(where)) {}
 Value::~Value() = default;
-Value::Value(const Value&) = default;
+/// libstdc++ 12 takes a variant of such types for one that cannot be without a value, and destroys
+/// what is not there where a copy of one fails (no memory): what may fail is done beside it.
+Value::Value(const Value& other) : location(other.location) {
+  std::visit(
+      [this](const auto& what) {
+        auto copy = what;
+        data.emplace<decltype(copy)>(std::move(copy));
+      },
+      other.data);
+}
 Value::Value(Value&&) noexcept = default;
-Value& Value::operator=(const Value&) = default;
+Value& Value::operator=(const Value& other) {
+  Value copy = other;
+  return *this = std::move(copy);
+}
 Value& Value::operator=(Value&&) noexcept = default;
 
 const Value* Value::find(std::string_view key) const {

@@ -97,12 +97,16 @@ int run_as_rank(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace headlab::tools;
   hold_standard_streams();
-  if (served_foreign_files(argc, argv)) return 0;
-  deal_gpus();
-  if (is_one_of_several() && shares_run(argc, argv)) {
-    return run_as_rank(argc, argv);
+  try {
+    if (served_foreign_files(argc, argv)) return 0;
+    deal_gpus();
+    if (is_one_of_several() && shares_run(argc, argv)) {
+      return run_as_rank(argc, argv);
+    }
+    watch_signals(computes(argc, argv));
+    expect_no_exit();
+    return own_exit(command_line(argc, argv));
+  } catch (...) {
+    return own_exit(static_cast<int>(report_exception()));
   }
-  watch_signals(computes(argc, argv));
-  expect_no_exit();
-  return own_exit(command_line(argc, argv));
 }

@@ -56,7 +56,6 @@ __attribute__((constructor)) void read_settings() {
                    : std::strcmp(calls, "read") == 0   ? Calls::read
                    : std::strcmp(calls, "memory") == 0 ? Calls::memory
                                                        : Calls::none;
-  in_main = true;
 }
 
 /// Writes a small file past everything that is counted.
@@ -127,6 +126,19 @@ Function* real(Function* /*of the type*/, const char* name) {
 #define REAL(name) static auto* const next = real(&name, #name)
 
 extern "C" {
+
+/// Allocations count from the first call of main on: what fails before ends any program of C++.
+static int (*main_of_program)(int, char**, char**);
+static int counted_main(int argc, char** argv, char** environment) {
+  in_main = true;
+  return main_of_program(argc, argv, environment);
+}
+int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, void (*init)(),
+                      void (*fini)(), void (*rtld_fini)(), void* stack_end) {
+  REAL(__libc_start_main);
+  main_of_program = main;
+  return next(counted_main, argc, argv, init, fini, rtld_fini, stack_end);
+}
 
 #define OPEN(name)                                                                        \
   int name(const char* path, int flags, ...) {                                            \

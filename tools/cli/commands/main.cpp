@@ -7,10 +7,16 @@
 #include "tools/cli/stop_signal.h"
 
 int main(int argc, char** argv) {
-  headlab::tools::hold_standard_streams();
-  if (headlab::tools::served_foreign_files(argc, argv)) return 0;
-  headlab::tools::deal_gpus();
-  headlab::tools::watch_signals(headlab::tools::computes(argc, argv));
-  headlab::tools::expect_no_exit();
-  return headlab::tools::own_exit(headlab::tools::command_line(argc, argv));
+  using namespace headlab::tools;
+  hold_standard_streams();
+  // Memory may be missing from the first call on.
+  try {
+    if (served_foreign_files(argc, argv)) return 0;
+    deal_gpus();
+    watch_signals(computes(argc, argv));
+    expect_no_exit();
+    return own_exit(command_line(argc, argv));
+  } catch (...) {
+    return own_exit(static_cast<int>(report_exception()));
+  }
 }
