@@ -58,6 +58,8 @@ COMMANDS = [
     Command("run, long training set", ["run", "a.toml", "--set", "data.n=2e9", "--replicates", "4", "--out",
                                        "o", "--threads", "1"], ends=False),
     Command("run, heads learned", ["run", "a.toml", *LEARNED, "--out", "o", "--threads", "1"]),
+    Command("run, long replicate of depth", ["run", "STACK", "--set", "tokens.n=1024", "--set",
+                                             "layers.count=200", "--out", "o", "--threads", "1"]),
     Command("run --compare", ["run", "sweep.toml", "--compare", "--out", "o", "--threads", "2"]),
     Command("dataset", ["dataset", "a.toml", "--replicates", "1e6", "--shards", "100", "--out", "o"]),
     Command("allocate", ["allocate", "--data", "a.toml", "--budget", "4", "--replicates", "1e9", "--json",
@@ -78,6 +80,8 @@ COMMANDS = [
     Command("diff", ["diff", "results_a", "results_b", "--json", "o.json"], span=0.2, quits=True),
     Command("report", ["report", "results_a", "--out", "o.html"], span=0.2, quits=True),
     Command("table", ["table", "results_a", "--out", "o.csv"], span=0.2, quits=True),
+    Command("merge", ["merge", "shards", "--out", "o"], span=0.2, quits=True),
+    Command("status", ["status", "shards"], span=0.2, quits=True),
 ]
 
 
@@ -251,6 +255,7 @@ def write_inputs(folder, root):
     (folder / "heads.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") +
                                        header.encode() + values.tobytes())
     places = {"THEORY": str(root / "scenarios/scaling_law_theory.toml"),
+              "STACK": str(root / "scenarios/rank_collapse.toml"),
               "MODEL": str(root / "scenarios/data/small_model")}
     for command in COMMANDS:
         command.arguments = [places.get(a, a) for a in command.arguments]
@@ -261,7 +266,8 @@ def make_inputs(check):
     model = str(pathlib.Path(__file__).resolve().parent.parent.parent / "scenarios/data/small_model")
     runs = [["run", "sweep.toml", "--set", "data.n=20", "--seed", seed, "--out", f"results_{name}"]
             for name, seed in (("a", "1"), ("b", "2"))]
-    for arguments in [["import-heads", model, "--layer", "all", "--out", "small.nc"], *runs]:
+    shards = [["run", "sweep.toml", "--set", "data.n=20", "--shard", f"{part}/2", "--out", "shards"] for part in (1, 2)]
+    for arguments in [["import-heads", model, "--layer", "all", "--out", "small.nc"], *runs, *shards]:
         if check.start(arguments).wait() != 0:
             raise SystemExit(f"signals_check: {arguments[0]} fails: {check.said()}")
 
