@@ -12,7 +12,6 @@
 #include <new>
 #include <optional>
 #include <poll.h>
-#include <set>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/resource.h>
@@ -25,6 +24,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/netcdf_sums.h"
+#include "engine/files/notes.h"
 
 extern char** environ;
 
@@ -251,18 +251,13 @@ NetcdfCopy copy_elsewhere(const std::string& bytes) {
   }
 }
 
-void say(const std::string& line) {
-  if (foreign_files().note) foreign_files().note(line);
-}
-
-/// Says what was not read of a file, once of each.
+/// Says what was not read of a file.
 void say_notes(const std::string& path, const NetcdfCopy& copy) {
-  static std::set<std::string> noted;
   if (copy.lacks_sums) note_without_sums(path);
-  if (copy.others.empty() || !noted.insert(path).second) return;
+  if (copy.others.empty()) return;
   const std::size_t more = copy.others.size() - 1;
-  say(one_line(path) + ": was added to; " + one_line(copy.others.front(), 100) +
-      (more == 0 ? " is" : " and " + std::to_string(more) + " more are") + " not read");
+  note(one_line(path) + ": was added to; " + one_line(copy.others.front(), 100) +
+       (more == 0 ? " is" : " and " + std::to_string(more) + " more are") + " not read");
 }
 
 /// Limits for the next file. The processor time is that of all files so far and of this one.
@@ -290,7 +285,7 @@ void set_foreign_files(ForeignFiles how) {
 void note_without_sums(const std::string& path) {
   static bool said = false;
   if (std::exchange(said, true)) return;
-  say(one_line(path) + ": is of an earlier version, without sums that would show damage");
+  note(one_line(path) + ": is of an earlier version, without sums that would show damage");
 }
 
 NetcdfBytes trusted_netcdf(const std::string& path, std::string bytes) {

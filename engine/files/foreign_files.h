@@ -3,7 +3,6 @@
 /// on what is damaged, or take all memory; another process opens them first.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,8 +13,6 @@ namespace headlab {
 struct ForeignFiles {
   /// Starts a process that calls serve_foreign_files(). Empty: files are opened in this process.
   std::vector<std::string> command;
-  /// Is given a line on what is not read of a file, or was not checked.
-  std::function<void(const std::string& line)> note;
 };
 
 /// To be called before the first file is read.

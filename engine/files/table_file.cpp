@@ -8,6 +8,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -81,7 +83,9 @@ bool counts_on(const double* numbers, std::size_t count) {
 class CsvReader {
  public:
   /// \param most numbers that the file may have
-  CsvReader(const std::string& source, std::size_t most) : source_(source) {
+  CsvReader(const std::string& source, std::size_t most, std::optional<bool> header)
+      : source_(source), header_(header) {
+    table_.csv = true;
     table_.exact.reserve(most);
   }
 
@@ -93,18 +97,19 @@ class CsvReader {
     }
     if (blank_ != 0) fail(blank_, "is blank");
     const auto cells = cells_of(line);
-    if (line_ == 1 && cells.size() > 1 && cells[0].empty() &&
+    if (line_ == 1 && !header_ && cells.size() > 1 && cells[0].empty() &&
         is_header({cells.begin() + 1, cells.end()})) {
       fail(1,
            "cell 1 is empty: the first column may be the names of rows - write the table without "
            "them (pandas: index=False)");
     }
-    if (line_ == 1 && is_header(cells)) {
+    if (line_ == 1 && header_.value_or(is_header(cells))) {
       for (const auto& cell : cells) table_.column_names.push_back(name_of(cell));
       return;
     }
     if (line_ == 1) {
-      may_be_name_.assign(std::ranges::all_of(cells, is_whole) ? cells.size() : 0, 1);
+      const bool whole = !header_ && std::ranges::all_of(cells, is_whole);
+      may_be_name_.assign(whole ? cells.size() : 0, 1);
     } else {
       for (std::size_t j = 0; j < may_be_name_.size() && j < cells.size(); ++j) {
         if (is_whole(cells[j])) may_be_name_[j] = 0;
@@ -123,10 +128,9 @@ class CsvReader {
   DataTable finish() {
     if (table_.rows == 0) reject({source_}, "", "has no rows of numbers");
     if (first_line_may_be_names()) {
-      fail(
-          1,
-          "is of whole numbers, which may be the names of columns - give columns names that are no "
-          "numbers, or write 1.0 for 1 where they are numbers");
+      fail(1,
+           "is of whole numbers, which may be the names of columns - say by header = true or "
+           "header = false whether they are");
     }
     return std::move(table_);
   }
@@ -160,7 +164,7 @@ class CsvReader {
   }
 
   std::string name_of(std::string_view cell) const {
-    if (cell.front() != '"') return std::string(cell);
+    if (!cell.starts_with('"')) return std::string(cell);
     if (cell.size() < 2 || cell.back() != '"')
       fail(line_, "has a comma or an open quote in a name");
     return std::string(cell.substr(1, cell.size() - 2));
@@ -186,6 +190,7 @@ class CsvReader {
   }
 
   const std::string& source_;
+  const std::optional<bool> header_;
   /// Columns where only the first line has a whole number; empty where that has others.
   std::vector<char> may_be_name_ = {};
   DataTable table_;
@@ -215,7 +220,23 @@ std::optional<DataTable> read_npy_file(const std::string& path) {
 
 }  // namespace
 
-DataTable parse_csv(const std::string& text, const std::string& source) {
+std::string DataTable::text() const {
+  const auto count = [](std::size_t number, const std::string& what) {
+    return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+  };
+  const std::string all = count(rows, "row") + " of " + count(columns, "column");
+  if (column_names.empty()) return all + (csv ? ", no header" : "");
+  constexpr std::size_t shown = 120;
+  std::string names;
+  for (const std::string& name : column_names) {
+    if (names.size() > shown) break;
+    names += (names.empty() ? " " : ", ") + name;
+  }
+  return all + one_line(names, shown) + ", header";
+}
+
+DataTable parse_csv(const std::string& text, const std::string& source,
+                    std::optional<bool> header) {
   const auto ends = std::ranges::count_if(text, [](char c) { return c == ',' || c == '\n'; });
   const std::size_t most = static_cast<std::size_t>(ends) + (text.ends_with('\n') ? 0 : 1);
   require_file_memory(source, most, sizeof(double));
@@ -227,7 +248,7 @@ DataTable parse_csv(const std::string& text, const std::string& source) {
     reject({source}, "", "is not text in UTF-8 - save the table as CSV, or as NPY");
   }
   if (left.starts_with("\xef\xbb\xbf")) left.remove_prefix(3);
-  CsvReader reader(source, most);
+  CsvReader reader(source, most, header);
   while (!left.empty()) {
     const auto end = std::min(left.find('\n'), left.size());
     auto line = left.substr(0, end);
@@ -248,11 +269,56 @@ DataTable parse_npy(const std::string& bytes, const std::string& source) {
       bytes.size(), source));
 }
 
-DataTable read_table(const std::string& path) {
-  if (std::optional<DataTable> table = read_npy_file(path)) return std::move(*table);
+namespace {
+
+struct TablesRead {
+  std::mutex mutex;
+  std::map<std::string, TableRead> tables;
+};
+
+TablesRead& all_read() {
+  static TablesRead all;
+  return all;
+}
+
+/// Remembers a table that `text` bytes were read for.
+DataTable remembered(const std::string& path, DataTable table, std::size_t text) {
+  const std::uint64_t bytes =
+      table.single.size() * sizeof(float) + table.exact.size() * sizeof(double) + text;
+  const std::lock_guard lock(all_read().mutex);
+  all_read().tables.insert_or_assign(path, TableRead{table.text(), bytes});
+  return table;
+}
+
+}  // namespace
+
+DataTable read_table(const std::string& path, std::optional<bool> header) {
+  const auto without_header = [&](DataTable table, std::size_t text) {
+    if (header.value_or(false)) reject({path}, "", "is NPY, which has no header");
+    return remembered(path, std::move(table), text);
+  };
+  if (std::optional<DataTable> table = read_npy_file(path)) {
+    return without_header(std::move(*table), 0);
+  }
   const std::string content = read_file(path, max_table_bytes);
-  if (is_npy(content) || path.ends_with(".npy")) return parse_npy(content, path);
-  return parse_csv(content, path);
+  if (is_npy(content) || path.ends_with(".npy")) {
+    return without_header(parse_npy(content, path), content.size());
+  }
+  return remembered(path, parse_csv(content, path, header), content.size());
+}
+
+std::optional<TableRead> table_read(const std::string& path) {
+  const std::lock_guard lock(all_read().mutex);
+  const auto found = all_read().tables.find(path);
+  return found == all_read().tables.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<std::string> tables_read(const std::vector<std::string>& paths) {
+  std::vector<std::string> lines;
+  for (const std::string& path : paths) {
+    if (const auto read = table_read(path)) lines.push_back(path + ": " + read->text);
+  }
+  return lines;
 }
 
 }  // namespace headlab

@@ -70,8 +70,8 @@ TEST(table_file, csv_with_and_without_header) {
 }
 
 const std::string may_be_names =
-    "is of whole numbers, which may be the names of columns - give columns names that are no "
-    "numbers, or write 1.0 for 1 where they are numbers";
+    "is of whole numbers, which may be the names of columns - say by header = true or header = "
+    "false whether they are";
 
 TEST(table_file, csv_takes_whole_numbers_that_are_data) {
   for (const char* text : {"0,1,2\n3,4,5\n", "1,2\n3,4.5\n0.5,7\n", "0.0,1.0\n0.5,0.25\n", "3\n",
@@ -80,6 +80,22 @@ TEST(table_file, csv_takes_whole_numbers_that_are_data) {
   }
   EXPECT_EQ(rows_of(parse_csv("1e-400,-2E-999\n0." + std::string(400, '0') + "1,1\n", "t.csv")),
             (Rows{{0, 0}, {0, 1}}));
+}
+
+TEST(table_file, csv_header_as_it_is_said) {
+  const std::string numbers = "0,1\n0.5,2.5\n0.25,3.5\n";
+  const DataTable with = parse_csv(numbers, "t.csv", true);
+  EXPECT_EQ(rows_of(with), (Rows{{0.5, 2.5}, {0.25, 3.5}}));
+  EXPECT_EQ(with.text(), "2 rows of 2 columns 0, 1, header");
+  const DataTable without = parse_csv(numbers, "t.csv", false);
+  EXPECT_EQ(rows_of(without), (Rows{{0, 1}, {0.5, 2.5}, {0.25, 3.5}}));
+  EXPECT_EQ(without.text(), "3 rows of 2 columns, no header");
+  EXPECT_EQ(parse_csv(",a\n1,2\n", "t.csv", true).column_names,
+            (std::vector<std::string>{"", "a"}));
+  EXPECT_EQ(refusal_line([] { parse_csv("a,b\n1,2\n", "t.csv", false); }),
+            "t.csv:1: cell 1 is not a number: \"a\"");
+  EXPECT_EQ(parse_npy(npy("<f8", "(1, 2)", bytes_of<double>({1, 2})), "t").text(),
+            "1 row of 2 columns");
 }
 
 TEST(table_file, csv_refusals) {

@@ -12,6 +12,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/table_file.h"
 #include "engine/moments/measures.h"
 #include "engine/results/netcdf_fields.h"
 #include "engine/scenario/condition.h"
@@ -137,6 +138,11 @@ void write_scenario(const NetcdfGroup& root, const Scenario& scenario, const Pro
   std::string sets;
   for (const std::string& set : scenario.sets) sets += (sets.empty() ? "" : "\n") + set;
   root.put_attribute("set_arguments", sets);
+  std::string tables;
+  for (const std::string& line : tables_read(scenario.inputs)) {
+    tables += (tables.empty() ? "" : "\n") + line;
+  }
+  if (!tables.empty()) root.put_attribute("tables_read", tables);
   if (scenario.conditions.empty() || scenario.conditions.front().measures.empty()) return;
   std::string measures;
   for (const std::string& name : names_of(scenario.conditions.front().measures)) {

@@ -197,7 +197,9 @@ BackendForecast forecast(const Scenario& scenario, const BackendChoice& choice, 
     found.groups = groups.size();
 
     double work = 0, largest = -1;
-    double kept = 2 * static_cast<double>(result_size(scenario).netcdf);
+    const TableBytes tables = table_bytes(scenario);
+    double kept =
+        2 * static_cast<double>(result_size(scenario).netcdf) + static_cast<double>(tables.kept);
     std::uint64_t simulation = 0;
     const ConditionGroup* costliest = nullptr;
     for (const Condition& condition : scenario.conditions) {
@@ -219,8 +221,8 @@ BackendForecast forecast(const Scenario& scenario, const BackendChoice& choice, 
       simulation = std::max(
           simulation, simulation_bytes(forecaster.pointers(group), replicates, backend, workers));
     }
-    found.memory =
-        static_cast<std::uint64_t>(std::min(1e18, kept + static_cast<double>(simulation)));
+    const double of_run = std::min(1e18, kept + static_cast<double>(simulation));
+    found.memory = std::max(static_cast<std::uint64_t>(of_run), tables.reading);
     found.weights_per_second = forecaster.speed_of(*costliest, seconds, found.measured_seconds);
     found.seconds = work / found.weights_per_second;
   } catch (const std::invalid_argument& error) {

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <span>
 #include <variant>
 #include <vector>
 
 #include "engine/files/error.h"
+#include "engine/files/table_file.h"
 #include "engine/moments/moment_tree.h"
 #include "engine/run/control_pilot.h"
 #include "engine/run/learned_heads.h"
@@ -77,6 +79,10 @@ Bytes table_numbers(const RandomCosinesRegression& law, Bytes d) {
 }
 
 /// Heads and queries, each as generated, and as the plan keeps it.
+Bytes table_numbers(const FileRegression& law, Bytes) {
+  return bytes(law.values.size());
+}
+
 Bytes subspace_bytes(int heads, int d, int k) {
   return bytes(heads) * bytes(d) * bytes(k) * bytes(2 * sizeof(double));
 }
@@ -155,6 +161,25 @@ std::uint64_t simulation_bytes(Plans plans, std::uint64_t replicates, const Back
                                   query_bytes(plan->queries, plan->d));
   }
   return sum.value;
+}
+
+TableBytes table_bytes(const Scenario& scenario) {
+  std::map<const void*, std::uint64_t> kept;
+  for (const Condition& condition : scenario.conditions) {
+    if (const auto* rows = std::get_if<FileDesign>(&condition.design)) {
+      kept[rows->rows.numbers().data()] = rows->rows.numbers().size_bytes();
+    }
+    if (const auto* values = std::get_if<FileRegression>(&condition.regression)) {
+      kept[values->values.exact()] = values->values.size() * (sizeof(double) + sizeof(float));
+    }
+  }
+  TableBytes all;
+  for (const auto& [numbers, size] : kept) all.kept += size;
+  for (const std::string& path : scenario.inputs) {
+    if (const auto read = table_read(path)) all.reading = std::max(all.reading, read->bytes);
+  }
+  if (all.reading > 0) all.reading += all.kept;
+  return all;
 }
 
 std::uint64_t plan_bytes(const Condition& condition) {

@@ -26,6 +26,14 @@ std::uint64_t simulation_bytes(Plans plans, std::uint64_t replicates, const Back
 /// bits: projections, queries, and the tables of the laws.
 std::uint64_t plan_bytes(const Condition& condition);
 
+/// Memory for the numbers of data files, which conditions share, and the most that it is while they
+/// are read [bytes].
+struct TableBytes {
+  std::uint64_t kept = 0;
+  std::uint64_t reading = 0;
+};
+TableBytes table_bytes(const Scenario& scenario);
+
 /// Throws InvalidInput with the key to change unless heads that are still to be learned once can be
 /// learned in memory.
 void check_fit_memory(const Condition& condition);

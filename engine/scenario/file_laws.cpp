@@ -11,6 +11,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/head_file.h"
+#include "engine/files/notes.h"
 #include "engine/files/npy_file.h"
 #include "engine/files/sha256.h"
 #include "engine/scenario/law/subspaces/explicit.h"
@@ -239,25 +240,31 @@ FileRows design_rows(const FileDesign& design, DataTable table,
 
 }  // namespace
 
-DataTable& DataFiles::at(const std::string& path) {
-  if (!table_ || table_path_ != path) {
+DataTable& DataFiles::at(const std::string& path, const TableForm& form) {
+  if (!table_ || table_form_ != std::pair(path, form.header)) {
     table_.reset();  // before the next is read
     const auto array = arrays_.find(path);
-    table_ = array != arrays_.end() ? table_of(array->second) : read_table(full(path));
-    table_path_ = path;
+    table_ = array != arrays_.end() ? table_of(array->second) : read_table(full(path), form.header);
+    table_form_ = {path, form.header};
     if (array == arrays_.end()) table_paths_.insert(path);
   }
   return *table_;
 }
 
-void DataFiles::fill(FileDesign& design, std::optional<int> regression_column) {
-  const auto key = std::tuple(design.path, design.columns, design.standardise, regression_column);
+void DataFiles::fill(FileDesign& design, std::optional<int> regression_column,
+                     const TableForm& form) {
+  if (regression_column && std::ranges::count(design.columns, *regression_column) > 0) {
+    note("data.design.columns: has column " + std::to_string(*regression_column) +
+         ", which is the regression's own: heads see what they are to tell");
+  }
+  const auto key =
+      std::tuple(design.path, design.columns, design.standardise, regression_column, form.header);
   const auto found = rows_.find(key);
   if (found != rows_.end()) {
     design.rows = found->second;
     return;
   }
-  DataTable& table = at(design.path);
+  DataTable& table = at(design.path, form);
   if (table.rows > std::numeric_limits<std::uint32_t>::max()) {
     throw ParameterError("path", "file has too many rows (allowed: below 2^32)");
   }
@@ -277,14 +284,14 @@ std::vector<DesignSpread> DataFiles::spreads(const DesignLaw& design) {
   return at->second;
 }
 
-void DataFiles::fill(FileRegression& regression, const std::string& path) {
-  const auto key = std::pair(path, regression.column);
+void DataFiles::fill(FileRegression& regression, const std::string& path, const TableForm& form) {
+  const auto key = std::tuple(path, regression.column, form.header);
   const auto found = values_.find(key);
   if (found != values_.end()) {
     regression.values = found->second;
     return;
   }
-  const DataTable& table = at(path);
+  const DataTable& table = at(path, form);
   const std::size_t column = checked_column("column", regression.column, table);
   std::vector<double> values;
   values.reserve(table.rows);

@@ -17,6 +17,7 @@
 #include "engine/files/document.h"
 #include "engine/files/words.h"
 #include "engine/scenario/mechanism/stage.h"
+#include "engine/scenario/table_form.h"
 #include "kernels/parameter.h"
 
 namespace headlab {
@@ -108,6 +109,10 @@ std::vector<ParameterDescription> describe_parameters() {
   Law law;
   Describer describer;
   law.parameters(describer);
+  if constexpr (names_table<Law>) {
+    TableForm form;
+    form.parameters(describer);
+  }
   return describer.parameters();
 }
 

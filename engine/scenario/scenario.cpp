@@ -148,12 +148,14 @@ class ConditionReader {
     design_table.checked([&] {
       if (design->path.empty()) throw ParameterError("path", "is empty");
     });
+    TableForm form;
+    form.parameters(design_table);
     // What is wrong with the file itself is refused at its path, whoever reads it first.
     const auto fill = [&](const TableReader& table, auto& law, const auto& from) {
       std::optional<std::string> unreadable;
       table.checked([&] {
         try {
-          files_.fill(law, from);
+          files_.fill(law, from, form);
         } catch (const InvalidInput& error) {
           unreadable = error.what();
         }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string_view>
 
+#include "engine/files/notes.h"
 #include "engine/scenario/key_formulas.h"
 #include "engine/scenario/law_reader.h"
 
@@ -105,6 +106,10 @@ std::vector<double> given_steps(const Terms& terms, const Value& value, const st
     values[i] = short_decimal(terms.first + terms.third * static_cast<double>(i));
   }
   values.front() = terms.first;
+  if (values.back() != short_decimal(terms.last)) {
+    note(key + ": ends at " + number_text(values.back()) + ", as a step of " +
+         number_text(terms.third) + " does not meet " + number_text(terms.last));
+  }
   return values;
 }
 

@@ -2,8 +2,10 @@
 #include "tools/cli/compression_table.h"
 
 #include <cmath>
+#include <optional>
 #include <vector>
 
+#include "engine/files/table_file.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 
@@ -73,8 +75,10 @@ std::string compression_text(const Compression& compression, const std::string& 
       "scores: squared error over their mean square; weights: total variation; outputs: "
       "squared error of outputs linear in the keys, over their mean square; noise: noise "
       "variance over that of the full head\n";
-  text += (compression.rows > 0 ? "keys and queries are rows of " + inputs + ", " +
-                                      std::to_string(compression.rows) + " of them"
+  const std::optional<TableRead> read = table_read(inputs);
+  text += (compression.rows > 0 ? "keys and queries are rows of " + inputs +
+                                      (read ? ": " + read->text
+                                            : ", " + std::to_string(compression.rows) + " of them")
                                 : "keys and queries are N(0, I), without " + inputs) +
           (compression.centre ? ", centred to be fitted to" : "") + "; " +
           std::to_string(compression.keys) + " keys a query, " +

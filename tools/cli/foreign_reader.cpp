@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "engine/files/foreign_files.h"
+#include "engine/files/notes.h"
 #include "tools/cli/exit_code.h"
 
 namespace headlab::tools {
@@ -24,10 +25,9 @@ bool served_foreign_files(int argc, const char* const* argv) {
   }
   const std::string self = "/proc/self/exe";
   const bool knows_itself = ::access(self.c_str(), X_OK) == 0;
-  set_foreign_files(
-      {.command = {knows_itself ? self : argv[0], serve}, .note = [](const std::string& line) {
-         std::cerr << message_text(line, error_width()) << "\n";
-       }});
+  set_foreign_files({.command = {knows_itself ? self : argv[0], serve}});
+  set_notes(
+      [](const std::string& line) { std::cerr << message_text(line, error_width()) << "\n"; });
   return false;
 }
 

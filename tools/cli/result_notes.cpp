@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "engine/files/document.h"
+#include "engine/files/table_file.h"
 #include "engine/files/words.h"
 #include "engine/moments/measures.h"
 #include "engine/scenario/condition.h"
@@ -398,6 +399,14 @@ std::string mechanism_text(const Scenario& scenario) {
   for (const std::string& name : stage_names()) {
     if (std::ranges::count(in_force, name) == 0) continue;
     text += (text.empty() ? "" : "; ") + part_text(scenario, name, "heads.mechanism." + name);
+  }
+  return text;
+}
+
+std::string tables_text(const Scenario& scenario) {
+  std::string text;
+  for (const std::string& line : tables_read(scenario.inputs)) {
+    text += "read " + one_line(line) + "\n";
   }
   return text;
 }

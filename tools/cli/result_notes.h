@@ -19,6 +19,9 @@ namespace headlab::tools {
 /// the stages that indices do not see. \param compact  estimates are written 4.6240(64)
 std::string result_notes(const RunResult& result, bool compact);
 
+/// What was read of tables of numbers, a line each.
+std::string tables_text(const Scenario& scenario);
+
 /// Time and speed of a run, and what its differences are from.
 std::string speed_text(const RunResult& result);
 std::string difference_text(const RunResult& result);

@@ -386,7 +386,7 @@ std::string result_table(const Scenario& scenario, const RunResult& result,
   if (scenario.conditions.front().stack) return layer_table(scenario, result);
   std::string text =
       scenario.conditions.empty() ? "" : one_line(scenario.conditions.front().name) + "\n";
-  text += sentences(header(scenario, result)) + "\n";
+  text += sentences(header(scenario, result) + tables_text(scenario)) + "\n";
   if (result.conditions.empty()) return text + "  nothing was simulated\n";
   bool compact = false;
   if (scenario.swept.empty() && result.conditions.size() == 1) {
@@ -405,7 +405,7 @@ std::string result_table(const Scenario& scenario, const RunResult& result,
 std::string theory_table(const Scenario& scenario, const std::vector<ComputedCondition>& theory) {
   if (scenario.conditions.front().stack) return layer_theory_table(scenario, theory);
   std::string text = one_line(scenario.conditions.front().name) + "\n" +
-                     sentences(heads_line(scenario, theory)) +
+                     sentences(heads_line(scenario, theory) + tables_text(scenario)) +
                      common(theory, {queries_text<ComputedCondition>}) + "\n\n";
   const ComputedCondition& first = theory.front();
   const std::string table =

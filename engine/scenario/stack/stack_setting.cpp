@@ -96,7 +96,7 @@ class StackReader {
         tokens.need("design", "a law table such as { law = \"normal\", dim = 12 }");
     read_law(design, "tokens.design", s_.design);
     const TableReader table(design, "tokens.design");
-    table.checked([&] { check_design(); });
+    table.checked([&] { check_design(table); });
     d_ = dimension_of(s_.design);
     tokens.optional("fixed_design", s_.fixed_design, "");
     tokens.optional("design_seed", s_.design_seed, "");
@@ -109,11 +109,13 @@ class StackReader {
     });
   }
 
-  void check_design() {
+  void check_design(const TableReader& table) {
     if (auto* file = std::get_if<FileDesign>(&s_.design)) {
       if (file->path.empty()) throw ParameterError("path", "is empty");
       try {
-        files_.fill(*file, std::nullopt);
+        TableForm form;
+        form.parameters(table);
+        files_.fill(*file, std::nullopt, form);
       } catch (const InvalidInput& error) {
         throw ParameterError("path", error.what());
       }

@@ -16,6 +16,7 @@ struct CompressArguments : CommonArguments {
   std::optional<int> rank, layer;
   std::string by = "kq_svd";
   std::optional<std::string> data;
+  std::string header;
   CompressionSetting setting;
 
   void list(Options& options) {
@@ -26,6 +27,8 @@ struct CompressArguments : CommonArguments {
                  low_rank_methods());
     options.text("--data", "FILE",
                  "Inputs of the heads, CSV or NPY with a row each; the default is N(0, I)", data);
+    options.word("--header", "WHETHER", "Whether the first line of a CSV has names: true or false",
+                 header, {"true", "false"});
     options.flag("--centre", "Fit to the covariance of the keys", setting.centre);
     list_layer(options, layer);
     options.number("--n", "N", "Keys that a query weighs; the default is 128", setting.keys, 2,
@@ -41,8 +44,9 @@ struct CompressArguments : CommonArguments {
 };
 
 /// The rows of the file of inputs.
-Eigen::MatrixXd tokens_in(const std::string& path) {
-  const DataTable table = read_table(path);
+Eigen::MatrixXd tokens_in(const std::string& path, const std::string& header) {
+  const DataTable table =
+      read_table(path, header.empty() ? std::nullopt : std::optional(header == "true"));
   Eigen::MatrixXd tokens(static_cast<Eigen::Index>(table.rows),
                          static_cast<Eigen::Index>(table.columns));
   for (std::size_t i = 0; i < table.rows; ++i) {
@@ -77,7 +81,7 @@ ExitCode compress(const CompressArguments& arguments) {
 
   const HeadFile heads = read_head_file(arguments.file, arguments.layer);
   if (arguments.out) check_head_path(*arguments.out, heads.layers.size());
-  if (arguments.data) setting.tokens = tokens_in(*arguments.data);
+  if (arguments.data) setting.tokens = tokens_in(*arguments.data, arguments.header);
   std::optional<HeadFile> compressed;
   if (arguments.out) {
     compressed = compressed_heads(heads, arguments.file, *low_rank_method(arguments.by), setting,

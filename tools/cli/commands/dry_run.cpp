@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <system_error>
 
+#include "engine/files/table_file.h"
 #include "engine/replay/replicate_figures.h"
 #include "engine/run/control_pilot.h"
 #include "engine/run/forecast.h"
@@ -92,6 +93,9 @@ ExitCode dry_run(const RunArguments& arguments, const Scenario& scenario, const 
   text += "# conditions: " + conditions_line(scenario) + "\n";
   if (const std::string stages = mechanism_text(scenario); !stages.empty()) {
     text += "# stages: " + stages + "\n";
+  }
+  for (const std::string& line : tables_read(scenario.inputs)) {
+    text += "# read: " + one_line(line) + "\n";
   }
   const ResultSize size = result_size(scenario);
   const std::uint64_t netcdf = arguments.nodes ? size.netcdf : size.netcdf_without_nodes;

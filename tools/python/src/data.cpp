@@ -14,6 +14,7 @@
 #include "engine/files/error.h"
 #include "engine/files/foreign_files.h"
 #include "engine/files/json_sum.h"
+#include "engine/files/notes.h"
 #include "engine/files/provenance.h"
 #include "engine/replay/replay.h"
 #include "engine/replay/replay_netcdf.h"
@@ -260,10 +261,11 @@ FileNotes& file_notes() {
 }
 
 void set_foreign_reader(const std::vector<std::string>& command) {
-  set_foreign_files({.command = command, .note = [](const std::string& line) {
-                       const std::lock_guard lock(file_notes().mutex);
-                       file_notes().lines.push_back(line);
-                     }});
+  set_foreign_files({.command = command});
+  set_notes([](const std::string& line) {
+    const std::lock_guard lock(file_notes().mutex);
+    file_notes().lines.push_back(line);
+  });
 }
 
 std::vector<std::string> take_file_notes() {
