@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""doc_commands.py HEADLAB SOURCE PAGE...: runs the commands of pages as a reader would.
+"""doc_commands.py [--no-numbers] HEADLAB SOURCE PAGE...: runs the commands of pages as a reader would.
 
 Each page is read in a scratch folder of its own, with HEADLAB on the path as `headlab`, also as build/release/headlab,
-and SOURCE/scenarios there. A fenced TOML block that opens with a comment naming a file ("# mine.toml") becomes that file. A line of an
-indented block that starts with either name, or `$ ` before it, is run; it has to end with exit code 0, or with N
-where the line ends in the comment "# exit code N". What follows a `$ headlab` line up to the end of the block is
-the output that the page promises: its words have to appear in this order, a line `...` stands for anything, and a
-number with a standard error has to lie within six of them. Other numbers (times, rates) and the SIMD target are not
-compared.
+this Python as `python`, and SOURCE/scenarios and SOURCE/tools there. A fenced block that opens with a comment naming a
+file ("# mine.toml", "# mine.py") becomes that file. A line of an indented block that starts with one of these names, or
+with `$ ` and one of them, is run; it has to end with exit code 0, or with N where the line ends in the comment
+"# exit code N". What follows a line with `$ ` up to the end of the block is the output that the page promises: its
+words have to appear in this order, a line `...` stands for anything, and a number with a standard error has to lie
+within six of them. Other numbers (times, rates) and the SIMD target are not compared; with --no-numbers none is, for a
+page that trains a model.
 
 Prints one line for each fault and ends with 1 where there is one.
 """
@@ -33,7 +34,7 @@ def steps_of(page):
             i = first
             while lines[i] != "```":
                 i += 1
-            name = re.fullmatch(r"#\s*([\w./-]+\.toml)", lines[first]) if first < i else None
+            name = re.fullmatch(r"#\s*([\w./-]+\.(?:toml|py))", lines[first]) if first < i else None
             if name:
                 yield first, "file", (name[1], "\n".join(lines[first:i]) + "\n")
         elif lines[i].startswith("    ") and (i == 0 or not lines[i - 1].strip()):
@@ -53,7 +54,7 @@ def commands_of(start, block):
         i += 1
         promises = command.startswith("$ ")
         command = command.removeprefix("$ ")
-        if not command.startswith(("headlab", "build/release/headlab ")):
+        if command.split()[:1] not in (["headlab"], ["build/release/headlab"], ["python"]):
             continue
         while command.endswith("\\"):
             command = command[:-1] + block[i].strip()
@@ -76,22 +77,31 @@ def tokens(text):
     return found
 
 
-def alike(promised, seen):
+def alike(numbers, promised, seen):
     if isinstance(promised, str) or isinstance(seen, str):
         return promised == seen
+    if not numbers:
+        return True
     (value, error), (other, other_error) = promised, seen
     if math.isnan(error) or math.isnan(other_error):
         return math.isnan(error) == math.isnan(other_error)  # a time or a rate, or a count
     return abs(value - other) <= 6 * max(error, other_error)
 
 
-def missing(promised, output):
+def without_errors(text):
+    return re.sub(rf" /1e-?\d+|(?<=\d)\(\d+\)|\s*±\s*{NUMBER}", "", text)
+
+
+def missing(promised, output, numbers):
     """The first promised part (up to a line of "...") that the output lacks, or None."""
+    if not numbers:  # nor how they are written, as 0.982 ± 0.003, 0.982(3), or below a unit of 1e-3
+        promised = [without_errors(line) for line in promised]
+        output = without_errors(output)
     seen = tokens(output)
     at = 0
     for part in re.split(r"^\s*\.\.\.\s*$", "\n".join(promised), flags=re.MULTILINE):
         wanted = tokens(part)
-        while at + len(wanted) <= len(seen) and not all(map(alike, wanted, seen[at:])):
+        while at + len(wanted) <= len(seen) and not all(alike(numbers, *one) for one in zip(wanted, seen[at:])):
             at += 1
         if at + len(wanted) > len(seen):
             return " ".join(part.split())
@@ -99,15 +109,20 @@ def missing(promised, output):
     return None
 
 
-def check(page, headlab, source):
+def check(page, headlab, source, numbers):
     faults, runs = [], 0
     steps = list(steps_of(page))
     # A terminal as wide as what the page promises.
     promised = [line for _, kind, content in steps if kind == "run" for line in content[2]]
     with commands.scratch(headlab, COLUMNS=max([110, *map(len, promised)])) as (work, environment):
-        Path(work, "scenarios").symlink_to(source / "scenarios")
+        for name in ("scenarios", "tools"):
+            Path(work, name).symlink_to(source / name)
         Path(work, "build/release").mkdir(parents=True)
         Path(work, "build/release/headlab").symlink_to(headlab)
+        # A link to an interpreter would leave its packages behind.
+        python = work.parent / "bin/python"
+        python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+        python.chmod(0o755)
         for number, kind, content in steps:
             if kind == "file":
                 Path(work, content[0]).write_text(content[1])
@@ -119,7 +134,7 @@ def check(page, headlab, source):
             if done.returncode != code:
                 said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:] or [""]
                 faults.append(f"{where}: exit code {done.returncode} for {code}: {said[0]}")
-            elif lacking := missing(promised, done.stdout + done.stderr):
+            elif lacking := missing(promised, done.stdout + done.stderr, numbers):
                 faults.append(f"{where}: the output lacks: {lacking}")
     if runs == 0:
         faults.append(f"{page.name}: no command")
@@ -127,11 +142,13 @@ def check(page, headlab, source):
 
 
 def main():
-    if len(sys.argv) < 4:
-        sys.exit("usage: doc_commands.py HEADLAB SOURCE PAGE...")
-    headlab, source = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
-    faults = [fault for page in sys.argv[3:] for fault in check(Path(page), headlab, source)]
-    print("\n".join(faults) if faults else f"{len(sys.argv) - 3} pages: every command does what its page says")
+    given = [one for one in sys.argv[1:] if one != "--no-numbers"]
+    if len(given) < 3:
+        sys.exit("usage: doc_commands.py [--no-numbers] HEADLAB SOURCE PAGE...")
+    headlab, source = Path(given[0]).resolve(), Path(given[1]).resolve()
+    numbers = "--no-numbers" not in sys.argv
+    faults = [fault for page in given[2:] for fault in check(Path(page), headlab, source, numbers)]
+    print("\n".join(faults) if faults else f"{len(given) - 2} pages: every command does what its page says")
     sys.exit(1 if faults else 0)
 
 

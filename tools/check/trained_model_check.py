@@ -19,53 +19,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel
 
 import headlab as hl
 
-TREE = Path(__file__).resolve().parents[2]
-LENGTH, BATCH, LAYERS, HEADS = 128, 16, 3, 8
-
-
-def pages():
-    """Pages of docs/ as numbers of characters; every third is kept from training."""
-    texts = [path.read_text() for path in sorted(TREE.glob("docs/**/*.md"))]
-    texts = [text for text in texts if len(text) > 4 * LENGTH]
-    characters = sorted(set("".join(texts)))
-    number = {c: i for i, c in enumerate(characters)}
-    coded = [torch.tensor([number[c] for c in text]) for text in texts]
-    return [p for i, p in enumerate(coded) if i % 3], coded[::3], len(characters)
-
-
-def trained(train, size, steps):
-    torch.manual_seed(0)
-    config = GPT2Config(vocab_size=size, n_positions=LENGTH, n_embd=64, n_layer=LAYERS, n_head=HEADS,
-                        resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=0, eos_token_id=0)
-    model = GPT2LMHeadModel(config)
-    optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, steps)
-    stream = torch.cat(train)
-    for _ in range(steps):
-        at = torch.randint(0, len(stream) - LENGTH, (BATCH,))
-        ids = torch.stack([stream[i:i + LENGTH] for i in at])
-        loss = model(input_ids=ids, labels=ids).loss
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1)
-        optimizer.step()
-        schedule.step()
-    return model.eval()
-
-
-def sequences(some):
-    """Three sequences of each page, with the numbers of the pages."""
-    ids, document = [], []
-    for i, page in enumerate(some):
-        for k in range(3):
-            start = k * (len(page) - LENGTH) // 3
-            ids.append(page[start:start + LENGTH])
-            document.append(i)
-    return torch.stack(ids), np.array(document)
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools/python/examples"))
+from train_checkpoint import HEADS, LAYERS, WIDTH, pages, sequences, trained  # noqa: E402
 
 
 def rank_correlation(a, b):
@@ -80,8 +38,8 @@ def exchange_cost(model, losses, layer, h, l, before):
     attention = model.transformer.h[layer].attn.c_attn
     weight, bias = attention.weight.detach(), attention.bias.detach()
     kept = weight.clone(), bias.clone()
-    k = 64 // HEADS
-    for part in (0, 64):  # queries, keys
+    k = WIDTH // HEADS
+    for part in (0, WIDTH):  # queries, keys
         to, of = slice(part + h * k, part + (h + 1) * k), slice(part + l * k, part + (l + 1) * k)
         weight[:, to], bias[to] = kept[0][:, of], kept[1][of]
     cost = (losses() - before).mean()

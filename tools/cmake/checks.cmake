@@ -7,7 +7,7 @@ if(NOT HEADLAB_TESTS)
 endif()
 set(check_dir ${PROJECT_BINARY_DIR}/checks)
 set(HEADLAB_TESTED_PAGES  # of docs/: all of their commands
-  real-heads.md hdi.md heads-on-text.md allocation.md claims.md checkpoint.md table-to-verdict.md tables.md measures.md)
+  real-heads.md hdi.md heads-on-text.md allocation.md claims.md weights-alone.md table-to-verdict.md tables.md measures.md)
 
 # Each header compiles alone: for each there is a file that includes it twice and nothing else. No other
 # file shows that, because files of a folder are compiled as one. A *-inl.h file is included once per
@@ -238,6 +238,7 @@ headlab_faulty_page(number "the output lacks: Rounds 3" "    $ headlab --version
 headlab_faulty_page(estimate "the output lacks: 0.0083"
   "    $ headlab run scenarios/quickstart.toml --replicates 64\n    ...\n    0.0083 ± 0.0000064")
 headlab_faulty_page(nothing "nothing.md: no command" "Prose.")
+headlab_faulty_page(python "python a.py: exit code 3 for 0" "```python\n# a.py\nraise SystemExit(3)\n```\n\n    python a.py")
 
 # Commands that are killed, or whose calls of the system fail, lose nothing: some calls of each command. All of
 # them are a part of tools/test --nightly. A sanitizer would have to be loaded first.
