@@ -210,6 +210,8 @@ HWY_INLINE double any_softmax(const SoftmaxRow<T>& row, T* x, std::size_t n) {
   constexpr std::size_t lanes = lanes_of<T>;
   const auto number = [&](double value) HWY_ATTR { return hn::Set(tag, static_cast<T>(value)); };
   const double to_cap = row.softcap > 0 ? row.scale / row.softcap : row.scale;
+  constexpr T none = std::numeric_limits<T>::lowest();
+  Lanes<T> largest = hn::Set(tag, none);
   for (std::size_t i = 0; i < n; i += lanes) {
     const std::size_t count = std::min(lanes, n - i);
     Lanes<T> u = hn::Mul(load_some(x + i, count), number(to_cap));
@@ -219,14 +221,20 @@ HWY_INLINE double any_softmax(const SoftmaxRow<T>& row, T* x, std::size_t n) {
       u = hn::MulAdd(number(row.slope), at, u);
     }
     if (row.bias != nullptr) u = hn::Add(u, load_some(row.bias + i, count));
+    if (row.unseen != nullptr) {
+      HWY_ALIGN T seen[lanes_of<T>];
+      hn::Store(u, tag, seen);
+      for (std::size_t j = 0; j < count; ++j) {
+        if (row.unseen[i + j] != 0) seen[j] = none;
+      }
+      u = hn::Load(tag, seen);
+    }
     store_some(u, x + i, count);
+    // Not of NaN, which stays in the sum.
+    largest = hn::IfThenElse(hn::And(hn::FirstN(tag, count), hn::Gt(u, largest)), u, largest);
   }
-  constexpr T none = std::numeric_limits<T>::lowest();
-  double most = row.lowest;
-  for (std::size_t i = 0; i < n; ++i) {
-    if (row.unseen != nullptr && row.unseen[i] != 0) x[i] = none;
-    most = std::max(most, static_cast<double>(x[i]));
-  }
+  double most =
+      std::max(row.lowest, static_cast<double>(hn::GetLane(hn::MaxOfLanes(tag, largest))));
   if (!(most > row.lowest)) {
     std::fill_n(x, n, T(0));
     return -std::numeric_limits<double>::infinity();

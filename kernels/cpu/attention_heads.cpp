@@ -14,7 +14,7 @@ namespace {
 
 /// Weights that a tile holds, as far as its rows do not need more; rows in multiples of those that
 /// a product takes at a time.
-constexpr std::size_t weights_in_tile = std::size_t{1} << 17;
+constexpr std::size_t weights_in_tile = std::size_t{1} << 18;
 constexpr std::size_t min_tile_rows = 12;
 constexpr std::size_t max_tile_rows = 48;
 /// Tiles of a task, which lays its keys side by side first.

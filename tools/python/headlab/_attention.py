@@ -36,6 +36,15 @@ def wants_gradient(*values: Any) -> bool:
     return tracked and bool(sys.modules["torch"].is_grad_enabled())
 
 
+def squared_norms(rows: Any) -> Any:
+    """Of rows [..., rows, columns], without a copy of them."""
+    if is_tensor(rows):
+        return sys.modules["torch"].linalg.vecdot(rows, rows)
+    import numpy as np
+
+    return np.einsum("...i,...i->...", rows, rows)
+
+
 class Numbers:
     """Arrays of one call in one type: tensors of PyTorch if one of them is a tensor, else of NumPy.
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from . import _engine
 from ._arguments import flag, whole
 from ._attention import (
-    Numbers, Rule, attend, is_tensor, require_seen, unseen_of, wants_gradient,
+    Numbers, Rule, attend, is_tensor, require_seen, squared_norms, unseen_of, wants_gradient,
 )  # fmt: skip
 from ._errors import HeadlabWarning, ScenarioError, translated
 from ._jobs import wait
@@ -185,10 +185,10 @@ def nw(
         w_q = None if query_heads is None else exact.read(query_heads, "query_heads")
         found = _by_engine(numbers, x, columns, at, w, w_q, plain, threads)
         return numbers.give(found if vector else found[..., 0])
-    q, k, rule = _logits(numbers, law, given, rule, x, at, w, w_q)
+    q, k, bias, rule = _logits(numbers, law, given, rule, x, at, w, w_q, tracked)
     unseen = None if mask is None or rule.causal else unseen_of(mask, (w.shape[0], asked, n))
     try:
-        z, sums = attend(q, k, columns, None, unseen, None, None, rule)
+        z, sums = attend(q, k, columns, bias, unseen, None, None, rule)
     except ValueError as error:
         if isinstance(error, ScenarioError):
             raise
@@ -197,21 +197,30 @@ def nw(
     return numbers.give(z if vector else z[..., 0])
 
 
+#: Up to this squared norm, in bandwidths, products round distances in float32 by less than 2e-6.
+_NEAR = 16
+
+
 def _logits(
-    numbers: Numbers, law: str, given: Any, rule: Rule, x: Any, at: Any, w: Any, w_q: Any
-) -> tuple[Any, Any, Rule]:
-    """Queries and keys whose products or distances are the logits."""
+    numbers: Numbers, law: str, given: Any, rule: Rule, x: Any, at: Any, w: Any, w_q: Any, tracked: bool
+) -> tuple[Any, Any, Any, Rule]:
+    """Queries and keys whose products, with a bias, or distances are the logits."""
     parameter = given.to(x) if is_tensor(given) else float(given)
     if law == "gaussian":  # which knows no origin: rounding is least around the mean
         centre = x.detach() if numbers.tensors else x
         centre = centre.mean(tuple(range(x.ndim - 1)))
-        x, at = x - centre, at - centre
+        x, at = (x - centre) / parameter, (at - centre) / parameter
     k, q = x[..., None, :, :] @ w, at[..., None, :, :] @ w_q
     if law == "gaussian":
-        return q / parameter, k / parameter, replace(rule, scale=-0.5, distances=True)
+        # Products take half the time; the gradient of a bias is a matrix of all weights.
+        if not tracked:
+            norms = squared_norms(k)
+            if max(float(norms.max()), float(squared_norms(q).max())) <= _NEAR:
+                return q, k, norms[..., None, :] / -2, rule
+        return q, k, None, replace(rule, scale=-0.5, distances=True)
     if is_tensor(parameter):
-        return q / parameter, k, rule
-    return q, k, replace(rule, scale=1 / parameter)
+        return q / parameter, k, None, rule
+    return q, k, None, replace(rule, scale=1 / parameter)
 
 
 def _by_engine(

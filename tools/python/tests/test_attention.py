@@ -195,6 +195,23 @@ def test_shapes_of_responses_and_batches() -> None:
     assert np.array_equal(found[0, 1, 1], hl.nw(x[0, 0].astype(np.float32), per_head[0, 0, 1], at[1], w[1:], flat)[0])
 
 
+@pytest.mark.parametrize("bandwidth", [3.0, 0.3, 0.03])
+def test_vectors_in_float32_are_right_near_and_far(bandwidth: float) -> None:
+    """Products of near points, distances of far ones; also where gradients ask for distances."""
+    x, at, w, y = numbers(300, 4), numbers(40, 4), numbers(3, 4, 2), numbers(300, 5)
+    x, at, w, y = (one.astype(np.float32) for one in (x + 7, at + 7, w, y))
+    gaussian = {"law": "gaussian", "bandwidth": bandwidth}
+    wanted = hl.nw(x.astype(float), y, at, w, gaussian)
+    # Points at 7 with matrices of size 2 are rounded to 2e-6: over the bandwidth, times 4 widths of a window.
+    allowed = (2e-6 + 4 * 2e-6 / bandwidth) * float(np.abs(y).max())
+    found = hl.nw(x, y, at, w, gaussian)
+    assert np.abs(found - wanted).max() <= allowed
+    assert np.abs(hl.nw(x, y, at, w, {**gaussian, "bandwidth": 1.1 * bandwidth}) - wanted).max() > 10 * allowed
+    torch = pytest.importorskip("torch")
+    tracked = hl.nw(torch.from_numpy(x), torch.from_numpy(y).requires_grad_(), at, w, gaussian)
+    assert np.abs(tracked.detach().numpy() - wanted).max() <= allowed
+
+
 def test_bits_do_not_depend_on_threads() -> None:
     x, at, w, y = numbers(700, 4), numbers(333, 4), numbers(3, 4, 2), numbers(700, 5)
     gaussian = {"law": "gaussian", "bandwidth": 1.0}
