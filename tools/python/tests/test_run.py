@@ -124,7 +124,7 @@ def test_files_give_the_same(small: dict[str, Any], tmp_path: Path) -> None:
     assert np.array_equal(d.values, e.values, equal_nan=True) and np.isnan(d.values[0])
     with pytest.raises(hl.ScenarioError, match="is there already - write resume=True or overwrite=True"):
         hl.run(s, out=tmp_path / "a")
-    with pytest.raises(hl.ScenarioError, match="no file with results"):
+    with pytest.raises(hl.MissingFileError, match="nothing: No such file or directory"):
         hl.open(tmp_path / "nothing")
 
 
