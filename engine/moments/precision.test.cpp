@@ -12,7 +12,7 @@ namespace headlab {
 namespace {
 
 std::string until_refusal(const std::string& text) {
-  return refusal_line([&] { parse_until(text); });
+  return refusal_line([&] { require_figures(parse_until(text), {"share"}); });
 }
 
 TEST(Precision, TargetsAreReadAsWritten) {
@@ -45,6 +45,11 @@ TEST(Precision, WhatIsNoTargetIsRefused) {
             "--until: bias_squared=1%: bias_squared may be 0 or negative, and a share of it is no "
             "measure - give its standard error itself, as bias_squared=0.001");
   EXPECT_EQ(until_refusal("mse=100%"), "accepted");
+  EXPECT_EQ(until_refusal("share=0.1,difference_share=0.1"), "accepted");
+  EXPECT_NE(until_refusal("shares=0.1"), "accepted");
+  EXPECT_NE(until_refusal("share=1%"), "accepted");
+  EXPECT_NE(until_refusal("difference_mse=1%"), "accepted");
+  EXPECT_NE(until_refusal("difference_query_mse[0]=1"), "accepted");
 }
 
 TEST(Precision, RatiosAreStandardErrorsOverTargets) {
@@ -57,6 +62,22 @@ TEST(Precision, RatiosAreStandardErrorsOverTargets) {
   EXPECT_EQ(precision_ratio({-1, 0.1}, relative), std::numeric_limits<double>::infinity());
   EXPECT_TRUE(std::isnan(precision_ratio({undefined, 0.1}, absolute)));
   EXPECT_TRUE(std::isnan(precision_ratio({1, undefined}, absolute)));
+}
+
+TEST(Precision, DifferencesAreOfConditionsThatHaveAReference) {
+  ConditionEstimates estimates;
+  ErrorTerms<Estimate> difference;
+  estimates.mse = {1, 0.5};
+  difference.mse = {0.1, 0.02};
+  const auto targets = parse_until("difference_mse=0.01");
+  EXPECT_EQ(until_text(targets), "difference_mse=0.01");
+  Look look;
+  look.add(targets, 0, estimates);
+  EXPECT_EQ(look.ratio, 0);
+  EXPECT_EQ(look.undefined, 0U);
+  look.add(targets, 1, estimates, &difference);
+  EXPECT_EQ(look.ratio, 2);
+  EXPECT_EQ(look.condition, 1U);
 }
 
 TEST(Precision, ALookHasTheLargestRatioAndCountsWhatIsUndefined) {

@@ -146,7 +146,7 @@ void save(const RunOutcome& outcome, const std::string& path, bool overwrite, bo
 }
 
 /// Visitor that keeps numbers by their names.
-struct NumbersByName {
+struct NumberColumns {
   std::vector<std::pair<std::string, std::vector<double>>> all = {};
   std::size_t at = 0;
   template <class T>
@@ -159,7 +159,7 @@ struct NumbersByName {
 /// Single replicates of a run by the backend that it had, a list for each column.
 nb::dict replicates_of(const RunOutcome& outcome, const std::optional<std::uint64_t>& first,
                        const OptionalText& threads) {
-  NumbersByName columns;
+  NumberColumns columns;
   {
     const nb::gil_scoped_release released;
     const Session session = job_session(

@@ -364,3 +364,39 @@ def test_simd_pins_the_target(small: dict[str, Any]) -> None:
         hl.run(small, simd="avx")
     with pytest.raises(hl.ScenarioError, match="^simd: is of the backend cpu"):
         hl.run(small, backend="reference", simd="avx2")
+
+
+def test_replicates_have_the_mean_of_the_run(small: dict[str, Any]) -> None:
+    pytest.importorskip("pandas")
+    r = hl.run(small)
+    frame = r.replicates
+    assert list(frame.columns) == ["condition", "replicate", "query", "estimate", "truth", "squared_error"]
+    means = frame.groupby("query")["squared_error"].mean().to_numpy()
+    # Up to the rounding of 64 additions.
+    assert np.allclose(means, r["query_mse"][0], rtol=64 * 2.0**-52, atol=0)
+    assert not np.allclose(frame.groupby("query")["estimate"].mean().to_numpy() ** 2, r["query_mse"][0])
+    assert r.first_replicates(3, threads=1).equals(frame[frame["replicate"] < 3])
+    with pytest.raises(hl.ScenarioError, match="count: is 0, needs at least 1"):
+        r.first_replicates(0)
+
+
+def test_along_a_key_is_what_the_program_says(small: dict[str, Any], tmp_path: Path) -> None:
+    r = hl.run(hl.sweep(small, {"data.n": [20, 40, 80]}), replicates=256)
+    seen = r.along("n")
+    assert [p["x"] for p in seen.curves[0]["points"]] == [20, 40, 80]
+    assert [p["figure"]["value"] for p in seen.curves[0]["points"]] == list(r["mse"])
+    assert seen.crossings == []
+    assert seen.curves[0]["slope_low"] < seen.curves[0]["slope"]["value"] < seen.curves[0]["slope_high"]
+    r.save(tmp_path / "out")
+    assert hl.open(tmp_path / "out").along("n").summary == seen.summary
+    with pytest.raises(hl.ScenarioError, match="over: unknown key"):
+        r.along("bandwidth")
+
+
+def test_measures_are_figures(small: dict[str, Any]) -> None:
+    r = hl.run({**small, "measures": {"share": "covariance_term / mse"}})
+    assert np.array_equal(r["share"], r["covariance_term"] / r["mse"])
+    assert 0 < r["share_mcse"][0] != r["covariance_term_mcse"][0] / r["mse"][0]
+    assert r.doc("share") == "covariance_term / mse"
+    with pytest.raises(hl.ScenarioError, match="measures.share: figure"):
+        hl.run({**small, "measures": {"share": "covariance / mse"}})
