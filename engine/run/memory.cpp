@@ -15,6 +15,7 @@
 #include "engine/run/learned_heads.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
+#include "engine/scenario/scenario.h"
 #include "engine/scenario/setup_laws.h"
 #include "engine/scenario/stack/stack_setting.h"
 #include "kernels/laws.h"
@@ -166,10 +167,10 @@ std::uint64_t simulation_bytes(Plans plans, std::uint64_t replicates, const Back
 TableBytes table_bytes(const Scenario& scenario) {
   std::map<const void*, std::uint64_t> kept;
   for (const Condition& condition : scenario.conditions) {
-    if (const auto* rows = std::get_if<FileDesign>(&condition.design)) {
+    if (const auto* rows = std::get_if<FileDesign>(&*condition.design)) {
       kept[rows->rows.numbers().data()] = rows->rows.numbers().size_bytes();
     }
-    if (const auto* values = std::get_if<FileRegression>(&condition.regression)) {
+    if (const auto* values = std::get_if<FileRegression>(&*condition.regression)) {
       kept[values->values.exact()] = values->values.size() * (sizeof(double) + sizeof(float));
     }
   }

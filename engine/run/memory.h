@@ -11,6 +11,7 @@ namespace headlab {
 
 struct Condition;
 struct MomentLayout;
+struct Scenario;
 
 /// Memory for the moments of a run and their estimates [bytes], 2^64 - 1 where it does not fit in
 /// 64 bits: nodes as kept, as copied out of the run and as merged for the jackknife, nodes under
