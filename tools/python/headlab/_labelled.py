@@ -154,7 +154,7 @@ class Labelled(Mapping[str, "NDArray[Any]"]):
         Returns
         -------
         str
-            The words of docs/results-nc.md.
+            The words of docs/results.md.
 
         Raises
         ------

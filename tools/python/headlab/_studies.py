@@ -326,7 +326,7 @@ class Compression(Document):
     """What heads of lower rank lose by every method; ``heads`` are those of one method.
 
     ``summary["layers"]`` has the losses of every layer and head: "scores", "weights", "outputs",
-    "noise" (docs/compress.md).
+    "noise" (docs/real-heads.md).
     """
 
     def __init__(self, heads: Heads, text: str, table: str) -> None:
