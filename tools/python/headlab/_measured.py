@@ -295,11 +295,33 @@ class Measured(Labelled):
         return self._layers_from(start, "measure()")
 
     def contexts(self) -> pandas.DataFrame:
-        """The error of a target across contexts in five terms, a row a layer."""
+        """The error of a target across contexts in five terms.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row a layer: terms and standard errors over documents.
+
+        Raises
+        ------
+        ScenarioError
+            What was measured has no target.
+        """
         return self._layers_from("contexts_", "measure(..., target=...)")
 
     def leave_one_out(self) -> pandas.DataFrame:
-        """Heads as predictors of what follows a token, its own key left out, a row a layer."""
+        """Heads as predictors of what follows a token, its own key left out.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row a layer: errors of the mean of heads, of single heads and of weights.
+
+        Raises
+        ------
+        ScenarioError
+            What was measured has none of these figures.
+        """
         return self._layers_from("loo_", "measure(..., leave_one_out=True)")
 
     def _layers_from(self, start: str, made_by: str) -> pandas.DataFrame:
@@ -349,7 +371,27 @@ class Measured(Labelled):
         return prune(self, remove, by, refit, layers, seed, threads)
 
     def low_rank(self, rank: int, *, layers: list[int] | None = None, threads: int | None = None) -> LowRank:
-        """The output map of each head at a lower rank, with the least error on the values of the text."""
+        """The output map of each head at a lower rank, with the least error on the values of the text.
+
+        Parameters
+        ----------
+        rank : int
+            Of each map, from 1 to the width of a value.
+        layers : list of int, optional
+            All without it.
+        threads : int, optional
+            All of the machine without it.
+
+        Returns
+        -------
+        LowRank
+            A plan: `applied()`, `evaluate(loss)`, `write(checkpoint, out)`.
+
+        Raises
+        ------
+        ScenarioError
+            A rank out of range; figures that were read from a file.
+        """
         from ._prune import low_rank
 
         return low_rank(self, rank, layers, threads)

@@ -266,7 +266,26 @@ class Result(Tabular, Labelled):
     ) -> Along:
         """A figure along a swept key, as ``headlab along``: slope, lowest point, crossings.
 
-        `min_over` takes at each value the least over a second key, as a bandwidth.
+        Parameters
+        ----------
+        over : str
+            The swept key, by any of its names.
+        figure : str
+            Name of a figure, or of a measure of the scenario.
+        min_over : str, optional
+            A second key, as a bandwidth: each point takes the least over it.
+        slope : bool
+            Adds the slope of log figure on log key, with its standard error.
+
+        Returns
+        -------
+        Along
+            `curves` and `crossings`; prints as the command does.
+
+        Raises
+        ------
+        ScenarioError
+            Keys and figures that the result does not have; a result without nodes.
         """
         with self._stored_files() as path, translated():
             text, table = _engine.along(
@@ -293,7 +312,25 @@ class Result(Tabular, Labelled):
         return self.first_replicates(None)
 
     def first_replicates(self, count: int | None, threads: int | None = None) -> pandas.DataFrame:
-        """The same of the first `count` replicates of each condition; None: of all."""
+        """Truth, estimate and squared error of the first replicates of each condition.
+
+        Parameters
+        ----------
+        count : int or None
+            Replicates of each condition; None: all.
+        threads : int, optional
+            All of the machine without it. The bits do not depend on it.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row a condition, replicate and query.
+
+        Raises
+        ------
+        ScenarioError
+            A count below 1; a study of depth.
+        """
         if count is not None and (count := index("count", count)) < 1:
             raise ScenarioError(f"count: is {count}, needs at least 1")
         with translated():

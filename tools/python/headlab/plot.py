@@ -672,8 +672,36 @@ def draw(
 ) -> list[str]:  # fmt: skip
     """Write a picture of ``headlab plot`` as SVG, PDF or PNG, by the ending of ``path``.
 
-    ``result`` is what headlab gave, a folder of ``out`` or a file of JSON; the others are the
-    options of the command. Returns a line for everything that could not be used.
+    Parameters
+    ----------
+    result : Result, study or path
+        What headlab gave, a folder of ``out`` or a file of JSON.
+    path : path
+        The file, replaced where it is there.
+    figure : str
+        A picture of the report by its name, or a figure of the results.
+    x, y : str, optional
+        Swept keys of the axes; with `y` a map.
+    group : str, optional
+        A swept key, a curve for each of its values.
+    min_over : str, optional
+        A swept key over which each point takes the least.
+    log : str, optional
+        Logarithmic axes, as "xy".
+    width : str
+        With its unit, as "84mm".
+    dpi : int
+        Of a PNG.
+
+    Returns
+    -------
+    list of str
+        A line for everything that could not be used.
+
+    Raises
+    ------
+    ScenarioError
+        Another ending; a key or figure that the result does not have.
     """
     target = path_text("path", path)
     kind = os.path.splitext(target)[1].lower()

@@ -108,8 +108,10 @@ std::unique_ptr<Job> start_allocate(const ScenarioSource& source,
                                     const AllocateArguments& arguments) {
   AllocateRequest request = tools::allocate_request(arguments);
   tools::require_out(arguments.overwrite, arguments.out);
+  ScenarioSource with_sets = source;
+  for (const std::string& set : tools::all_sets(arguments)) with_sets.sets.push_back(set);
   return std::make_unique<Job>(
-      job_session(arguments), [source, arguments, request](Job& job) mutable {
+      job_session(arguments), [source = with_sets, arguments, request](Job& job) mutable {
         const Session& session = job.session();
         ReadHooks hooks = hooks_of(session);
         hooks.depth = false;

@@ -311,7 +311,8 @@ std::vector<std::string> report(const std::string& path, const std::vector<std::
 }
 
 /// A picture as SVG, and a line for everything that could not be used.
-nb::typed<nb::tuple, nb::str, nb::list> plot(const tools::PlotArguments& arguments) {
+nb::typed<nb::tuple, nb::str, nb::typed<nb::list, nb::str>> plot(
+    const tools::PlotArguments& arguments) {
   std::vector<std::string> notes;
   const std::string svg = [&] {
     const nb::gil_scoped_release released;

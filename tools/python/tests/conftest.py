@@ -58,4 +58,6 @@ def program(monkeypatch: pytest.MonkeyPatch) -> str:
     path = os.environ.get("HEADLAB_BINARY", str(ROOT / "build/release/headlab"))
     if not Path(path).exists():
         pytest.skip("the program is not built: HEADLAB_BINARY")
+    # Its advice calls it as the package's does.
+    monkeypatch.setenv("PATH", str(Path(path).parent) + os.pathsep + os.environ["PATH"])
     return path
