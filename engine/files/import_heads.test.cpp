@@ -499,8 +499,9 @@ TEST_F(Families, TheDimensionOfAHeadIsThatOfTheConfiguration) {
 TEST_F(Checkpoint, TheWidthOfAHeadFollowsFromTheConfiguration) {
   for (const Architecture& one : architectures()) {
     const auto counts = [&](const std::string& more) {
+      const std::string temperature = one.scaled_by + one.multiplier;
       std::ofstream(path_) << "{\"" << one.heads << "\": 4, \"" << one.hidden << "\": 64" << more
-                           << "}";
+                           << (temperature.empty() ? "" : ", \"" + temperature + "\": 4") << "}";
       return read_model_config(path_, &one).counts;
     };
     EXPECT_EQ(counts("").dimensions, 64) << one.name;

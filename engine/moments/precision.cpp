@@ -87,7 +87,8 @@ std::vector<PrecisionTarget> parse_until(const std::string& text) {
     if (c != ',' || (brackets > 0 && i < text.size())) continue;
     PrecisionTarget target = parse_target(text.substr(begin, i - begin));
     for (const PrecisionTarget& other : targets) {
-      if (other.figure == target.figure && other.condition == target.condition) {
+      if (other.figure == target.figure && other.of_difference == target.of_difference &&
+          other.condition == target.condition) {
         throw InvalidInput("--until: " + other.text() + " and " + target.text() +
                            " are targets of one figure - leave one of them out");
       }

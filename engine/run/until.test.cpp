@@ -85,7 +85,7 @@ TEST_F(UntilRun, OneConditionOrFigureDecidesWhereItAloneIsNamed) {
   EXPECT_LT(replicates("mse@#3=1.5%"), all);
   EXPECT_EQ(replicates("mse=100%"), first_look);
   EXPECT_GE(replicates("mse=100%,head_bias[1,0]=0.002"), 2 * first_look);
-  EXPECT_GE(replicates("mse=1.5%,mse=100%"), all);
+  EXPECT_GE(replicates("mse=1.5%,mse@#1=100%"), all);
 }
 
 TEST_F(UntilRun, ResumedAtAnyMomentEndsWithTheSameReplicates) {

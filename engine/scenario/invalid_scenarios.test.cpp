@@ -98,7 +98,7 @@ TEST(bad_scenarios, the_scenario_that_they_change_is_good) {
 TEST(bad_scenarios, sections_and_their_keys) {
   expect_refusals(R"(
 1 [scenary]
-! s.toml:1:2: scenary: unknown key (allowed: scenario, data, heads, queries, run, sweep, claim) - did you mean "scenario"?
+! s.toml:1:2: scenary: unknown key (allowed: scenario, data, heads, queries, run, measures, labels, sweep, claim) - did you mean "scenario"?
 2 title = "base"
 ! s.toml:2:1: scenario.title: unknown key (allowed: name, aims)
 2 name = 3
@@ -106,7 +106,7 @@ TEST(bad_scenarios, sections_and_their_keys) {
 2 name = "base"|aim = "x"
 ! s.toml:3:1: scenario.aim: unknown key (allowed: name, aims) - did you mean "aims"?
 3 [dat]
-! s.toml:3:2: dat: unknown key (allowed: scenario, data, heads, queries, run, sweep, claim) - did you mean "data"?
+! s.toml:3:2: dat: unknown key (allowed: scenario, data, heads, queries, run, measures, labels, sweep, claim) - did you mean "data"?
 4
 ! s.toml:3:1: data.n: is missing - training points in one training set
 4 m = 50
@@ -162,11 +162,11 @@ TEST(bad_scenarios, sections_and_their_keys) {
 12
 ! s.toml:8:1: heads.kernel: is missing - a law table such as { law = "gaussian", bandwidth = 0.5 }
 14 [query]
-! s.toml:14:2: query: unknown key (allowed: scenario, data, heads, queries, run, sweep, claim) - did you mean "queries"?
+! s.toml:14:2: query: unknown key (allowed: scenario, data, heads, queries, run, measures, labels, sweep, claim) - did you mean "queries"?
 15 lw = "points"
 ! s.toml:14:1: queries.law: is missing - one of points, design
 17 [runs]
-! s.toml:17:2: runs: unknown key (allowed: scenario, data, heads, queries, run, sweep, claim) - did you mean "run"?
+! s.toml:17:2: runs: unknown key (allowed: scenario, data, heads, queries, run, measures, labels, sweep, claim) - did you mean "run"?
 18 seed = -1
 ! s.toml:18:8: run.seed: is -1, must be in [0, 9007199254740992)
 18 seed = 9007199254740992
@@ -263,7 +263,7 @@ TEST(bad_scenarios, laws_and_their_parameters) {
 11 subspaces = { law = "principal_angles", angles = [1] }
 ! s.toml:11:50: heads.subspaces.angles: has 1 elements, needs one for each of the k = 2 dimensions of a head
 11 subspaces = { law = "equiangular", angle = 1.6 }
-! s.toml:11:44: heads.subspaces.angle: is 1.6, must be inside (0, 1.5707963267948966)
+! s.toml:11:44: heads.subspaces.angle: is 1.6, must be inside (0, 1.5707963267948966) - in radians: 1.6 degrees are 0.0279
 11 subspaces = { law = "explicit", matrices = [[[1, 0], [0, 1], [0, 0], [0, 0]], [[1], [0], [0], [0]]] }
 ! s.toml:11:79: heads.subspaces.matrices[1]: has 4 x 1 elements, heads.subspaces.matrices[0] has 4 x 2
 11 subspaces = { law = "explicit", matrices = [[1, 0], [0, 1]] }
@@ -373,7 +373,7 @@ TEST(bad_scenarios, settings) {
 --set data.m=5
 ! --set data.m=5: data.m: unknown key (allowed: n, design, regression, noise, sequence, fixed_design, design_seed)
 --set dat.n=5
-! --set dat.n=5: dat: unknown key (allowed: scenario, data, heads, queries, run, sweep, claim) - did you mean "data"?
+! --set dat.n=5: dat: unknown key (allowed: scenario, data, heads, queries, run, measures, labels, sweep, claim) - did you mean "data"?
 --set heads.kernel.bandwidth=-1
 ! --set heads.kernel.bandwidth=-1: heads.kernel.bandwidth: is -1, must be in [1e-06, 1000000]
 --set heads.kernal.bandwidth=1
@@ -405,7 +405,7 @@ TEST(bad_scenarios, settings) {
 --set heads.kernel={law="laplace",bandwidth=9}
 ! --set heads.kernel={law="laplace",bandwidth=9}: heads.kernel: holds heads.kernel.bandwidth, which the scenario sweeps - leave it out, or set the sweep itself: 'sweep."heads.kernel.bandwidth"=[...]'
 19 replicates = 100|[sweeps]|"data.n" = [5]
-! s.toml:20:2: sweeps: unknown key (allowed: scenario, data, heads, queries, run, sweep, claim) - did you mean "sweep"?
+! s.toml:20:2: sweeps: unknown key (allowed: scenario, data, heads, queries, run, measures, labels, sweep, claim) - did you mean "sweep"?
 --set scenario.name="a'
 ! --set scenario.name="a': scenario.name: is "a', which is not a TOML value - write text in quotes: 'scenario.name="..."'
 )");
@@ -444,7 +444,7 @@ TEST_F(BadDataFiles, AreRefused) {
 5 design = { law = "file", path = "lost.csv" }
 ! s.toml:5:33: data.design.path: column 1 has mean 500000 and standard deviation 0.0009765625, a ratio of 512000000 (allowed: 16384, points are float32) - write standardise = true, or subtract the mean in the file
 5 design = { law = "file", path = "good.csv", standardize = true }
-! s.toml:5:45: data.design.standardize: unknown key (allowed: law, path, columns, standardise) - did you mean "standardise"?
+! s.toml:5:45: data.design.standardize: unknown key (allowed: law, path, columns, standardise, header) - did you mean "standardise"?
 6 regression = { law = "file", column = 0 }
 ! s.toml:6:22: data.regression.law: is "file", which needs a design of law "file" to go with
 5 design = { law = "file", path = "good.csv" }

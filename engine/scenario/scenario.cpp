@@ -426,7 +426,7 @@ struct Setting {
   std::string key;
 };
 
-Setting apply(Value& root, const std::string& argument) {
+Setting setting_of(const std::string& argument) {
   const Location location{one_line("--set " + argument, 200)};
   const auto equals = argument.find('=');
   if (equals == std::string::npos || equals == 0) {
@@ -435,8 +435,14 @@ Setting apply(Value& root, const std::string& argument) {
   std::string key = argument.substr(0, equals);
   while (!key.empty() && key.back() == ' ') key.pop_back();
   split_path(key, location);
-  set_value(root, key, parse_value(argument.substr(equals + 1), key, location));
   return {location, key};
+}
+
+Setting apply(Value& root, const std::string& argument) {
+  const Setting setting = setting_of(argument);
+  const std::string value = argument.substr(argument.find('=') + 1);
+  set_value(root, setting.key, parse_value(value, setting.key, setting.location));
+  return setting;
 }
 
 /// Reads condition `index`. Where the file alone does not explain a refusal, because the sweep
@@ -499,28 +505,11 @@ void reject_swept(const std::vector<Setting>& settings, const Sweep& sweep) {
   }
 }
 
-/// Of two settings of one key the first, and of a table after its parts these, would be undone
-/// without a word.
-void reject_undone(const std::vector<Setting>& settings) {
-  std::vector<std::vector<std::string>> paths;
-  for (const Setting& setting : settings) {
-    std::vector<std::string> path = split_path(setting.key, setting.location);
-    for (std::size_t i = 0; i < paths.size(); ++i) {
-      if (paths[i].size() < path.size()) continue;
-      if (!std::equal(path.begin(), path.end(), paths[i].begin())) continue;
-      reject(setting.location, setting.key,
-             "undoes " + settings[i].location.text() + " - leave one of them out");
-    }
-    paths.push_back(std::move(path));
-  }
-}
-
 /// Unrolls the sweep of a document with the text `text`.
 Scenario unrolled(Value root, const std::string& text, const std::string& source,
                   const std::vector<std::string>& sets, DataFiles files, const ReadHooks& hooks) {
   std::vector<Setting> settings;
   for (const auto& argument : sets) settings.push_back(apply(root, argument));
-  reject_undone(settings);
   const auto sweep = std::make_shared<const Sweep>(std::move(root));
   reject_swept(settings, *sweep);
 
@@ -541,6 +530,23 @@ Scenario unrolled(Value root, const std::string& text, const std::string& source
 }
 
 }  // namespace
+
+void reject_undone(const std::vector<std::string>& sets) {
+  std::vector<Setting> settings;
+  std::vector<std::vector<std::string>> paths;
+  for (const std::string& argument : sets) {
+    const Setting setting = setting_of(argument);
+    std::vector<std::string> path = split_path(setting.key, setting.location);
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      if (paths[i].size() < path.size()) continue;
+      if (!std::equal(path.begin(), path.end(), paths[i].begin())) continue;
+      reject(setting.location, setting.key,
+             "undoes " + settings[i].location.text() + " - leave one of them out");
+    }
+    settings.push_back(setting);
+    paths.push_back(std::move(path));
+  }
+}
 
 Value scenario_tree(const Scenario& scenario) {
   Value root = parse_toml(scenario.text, scenario.file);

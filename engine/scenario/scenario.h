@@ -44,4 +44,8 @@ Scenario read_scenario(Value document, const std::string& source,
 /// The document that a scenario was read from, with its --set arguments applied.
 Value scenario_tree(const Scenario& scenario);
 
+/// Throws InvalidInput where of two --set arguments the second undoes the first: it sets the same
+/// key, or a table after one of its parts. Readers of scenarios let the last one count.
+void reject_undone(const std::vector<std::string>& sets);
+
 }  // namespace headlab

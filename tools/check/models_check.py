@@ -25,7 +25,7 @@ except ImportError:
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SHIPPED = ROOT / "scenarios/data/small_model"
-LAYERS, D, HEADS, K = 2, 24, 4, 4
+LAYERS, D, HEADS, K = 2, 16, 4, 4
 SCENARIO = """[scenario]
 name = "heads of a small model"
 [data]

@@ -85,6 +85,7 @@ Scenario read_supervised(const std::string& file, const CommonArguments& argumen
   };
   const StopScope scope(hooks.stop);
   try {
+    reject_undone(sets);
     if (file != "-") return read_scenario(file, sets, hooks);
     return parse_scenario(read_standard_input(hooks.stop), standard_input_name, sets, "", hooks);
   } catch (const WorkStopped&) {
