@@ -4,7 +4,7 @@
 
 table_check.py HEADLAB SOURCE: runs a small sweep in a temporary folder and holds its CSV to summary.json bit for bit,
 and its intervals to those of t quantiles; planted faults have to be found. Where Rscript is there, the lines of
-docs/tables.md run as they stand.
+docs/tables.md run as they stand and have to read the numbers of summary.json, bit for bit.
 """
 import csv
 import io
@@ -114,22 +114,38 @@ def student_975(df):
     return low
 
 
+def check_r(text, summary):
+    """What R printed in hexadecimal: the MSE of each condition, then their standard errors."""
+    values = [bits(float.fromhex(word)) for word in text.split()]
+    if values != [bits(condition["mse"][part]) for part in ("value", "mcse") for condition in summary["conditions"]]:
+        raise Fault(f"R reads {text!r}")
+
+
 def run_r(source, folder, headlab):
-    """The blocks of R in the page, where R is there."""
+    """The blocks of R in the page, where R is there, and what is in their variables at the end."""
     rscript = shutil.which("Rscript")
     if rscript is None:
         print("Rscript is not here: the lines of R were not run")
         return
     for command in ("run s.toml --out out/mine --quiet", "table out/mine --out mine.csv"):
         subprocess.run([headlab, *command.split()], cwd=folder, check=True, capture_output=True)
+    summary = json.loads((folder / "out/mine/summary.json").read_text(encoding="utf-8"))
     page = (pathlib.Path(source) / "docs/tables.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```r\n(.*?)```", page, re.S)
     if len(blocks) != 2:
         sys.exit("docs/tables.md: has no two blocks of R")
-    for block in blocks:
+    for block, numbers in zip(blocks, ("c(wide$mse, wide$mse_mcse)", "c(mse, mcse)")):
         if "ncdf4" in block:
-            block = 'if (!requireNamespace("ncdf4", quietly = TRUE)) quit(status = 0)\n' + block
+            probe = [rscript, "-e", 'quit(status = if (requireNamespace("ncdf4", quietly = TRUE)) 0 else 3)']
+            if subprocess.run(probe, check=False).returncode != 0:
+                print("R has no ncdf4 here: its lines were not run")
+                continue
+        block += f'\ncat(sprintf("%a", {numbers}), file = "numbers")'
         subprocess.run([rscript, "-e", block], cwd=folder, check=True)
+        text = (folder / "numbers").read_text(encoding="utf-8")
+        check_r(text, summary)
+        must_find(check_r, text.replace("p-", "1p-", 1), summary)
+        must_find(check_r, "", summary)
 
 
 def main():
