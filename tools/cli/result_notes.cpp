@@ -252,24 +252,31 @@ std::string precision_text(const RunResult& result) {
       precision.targets.at(last.target).figure_text();
   if (result.conditions.size() > 1) text += " in condition #" + std::to_string(last.condition);
   text += ")\n";
-  if (result.outcome.complete && last.ratio > 1 && std::isfinite(last.ratio)) {
-    // What too few replicates carry needs so many as carry it.
-    double ratio = last.ratio, carried = 1;
-    const PrecisionTarget& target = precision.targets.at(last.target);
-    const ConditionResult& of = result.conditions.at(last.condition);
-    const ErrorTerms<Estimate>& terms =
-        target.of_difference && of.difference ? of.difference->terms : of.estimates;
-    const Estimate* figure = find_figure<Estimate>(terms, target.figure);
-    if (figure != nullptr && figure->allowance > 0) {
-      ratio = precision_ratio({.value = figure->value, .mcse = figure->mcse}, target);
-      carried = enough_carriers / figure->carriers;
-    }
-    const double needed = static_cast<double>(last.replicates) * std::max(ratio * ratio, carried);
-    if (!std::isfinite(needed)) return text;
-    text += "these are the most replicates allowed; about " + short_number(needed) +
-            " would be needed\n";
+  if (!result.outcome.complete || !(last.ratio > 1)) return text;
+  const PrecisionTarget& target = precision.targets.at(last.target);
+  const ConditionResult& of = result.conditions.at(last.condition);
+  const ErrorTerms<Estimate>& terms =
+      target.of_difference && of.difference ? of.difference->terms : of.estimates;
+  const Estimate* figure = find_figure<Estimate>(terms, target.figure);
+  if (figure != nullptr && target.relative && figure->value < denominator_errors * figure->mcse) {
+    // How many replicates a share would need is not known of what may be 0.
+    const double most = denominator_errors * figure->mcse;
+    return text + "these are the most replicates allowed, and " + target.figure_text() +
+           " is within " + short_number(denominator_errors) +
+           " MCSE of 0, where a share of it is no measure - give its standard error itself, as " +
+           target.figure_text() + "=" + short_number(target.limit / 100 * most) + "\n";
   }
-  return text;
+  if (!std::isfinite(last.ratio)) return text;
+  // What too few replicates carry needs so many as carry it.
+  double ratio = last.ratio, carried = 1;
+  if (figure != nullptr && figure->allowance > 0) {
+    ratio = precision_ratio({.value = figure->value, .mcse = figure->mcse}, target);
+    carried = enough_carriers / figure->carriers;
+  }
+  const double needed = static_cast<double>(last.replicates) * std::max(ratio * ratio, carried);
+  if (!std::isfinite(needed)) return text;
+  return text + "these are the most replicates allowed; about " + short_number(needed) +
+         " would be needed\n";
 }
 
 /// What controls brought, over all conditions.
