@@ -141,7 +141,9 @@ def run_r(source, folder, headlab):
                 print("R has no ncdf4 here: its lines were not run")
                 continue
         block += f'\ncat(sprintf("%a", {numbers}), file = "numbers")'
-        subprocess.run([rscript, "-e", block], cwd=folder, check=True)
+        said = subprocess.run([rscript, "-e", block], cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
+        if "WARNING" in said:  # ncdf4 prints it
+            sys.exit(f"R warns: {said}")
         text = (folder / "numbers").read_text(encoding="utf-8")
         check_r(text, summary)
         must_find(check_r, text.replace("p-", "1p-", 1), summary)
