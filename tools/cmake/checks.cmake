@@ -7,7 +7,8 @@ if(NOT HEADLAB_TESTS)
 endif()
 set(check_dir ${PROJECT_BINARY_DIR}/checks)
 set(HEADLAB_TESTED_PAGES  # of docs/: all of their commands
-  real-heads.md hdi.md heads-on-text.md allocation.md claims.md weights-alone.md table-to-verdict.md tables.md measures.md)
+  real-heads.md hdi.md heads-on-text.md allocation.md claims.md weights-alone.md table-to-verdict.md tables.md measures.md
+  precision.md)
 
 # Each header compiles alone: for each there is a file that includes it twice and nothing else. No other
 # file shows that, because files of a folder are compiled as one. A *-inl.h file is included once per
