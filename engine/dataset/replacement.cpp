@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <set>
 #include <sys/stat.h>
@@ -44,6 +45,17 @@ void rename_file(const std::string& from, const std::string& to) {
   flush_folder_of(to);
 }
 
+RunFailed cannot_be_removed(const std::string& path, int error) {
+  return RunFailed(path + ": cannot be removed (" + std::strerror(error) +
+                   ") - the same command goes on once it can be");
+}
+
+/// What fails to go stops the replacement where it is, so that the next call comes back to it:
+/// once the old manifest is gone nothing says that headlab wrote the file.
+void remove_file(const std::string& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw cannot_be_removed(path, errno);
+}
+
 /// Removes a file of a data set, and the folders that are empty then, down to `folder`. Nothing
 /// that a link leads to.
 void remove_file_of(const std::string& folder, const std::string& name) {
@@ -54,9 +66,11 @@ void remove_file_of(const std::string& folder, const std::string& name) {
     folders.push_back(at);
   }
   struct stat status = {};
-  if (::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) ::unlink(path.c_str());
+  if (::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) remove_file(path);
   for (const std::string& at : folders) {
-    if (::rmdir(at.c_str()) != 0) break;
+    if (::rmdir(at.c_str()) == 0) continue;
+    if (errno != ENOTEMPTY && errno != EEXIST) throw cannot_be_removed(at, errno);
+    break;
   }
 }
 
@@ -86,7 +100,7 @@ void remove_set(const std::string& folder) {
   for (const std::string& name : names_in(folder)) {
     if (is_file_of_data_set(name)) remove_file_of(folder, name);
   }
-  ::unlink((folder + "/" + manifest_name).c_str());
+  remove_file(folder + "/" + manifest_name);
   ::rmdir(folder.c_str());
 }
 
@@ -136,7 +150,7 @@ std::vector<std::string> end_replacement(const std::string& folder) {
     rename_file(next, manifest);
   }
   if (is_there(next)) return left;
-  ::unlink(old.c_str());
+  remove_file(old);
   for (const std::string& name : names_in(place)) {
     if (is_folder(place + "/" + name)) ::rmdir((place + "/" + name).c_str());
   }
