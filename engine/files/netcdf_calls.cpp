@@ -34,6 +34,7 @@ constexpr const char* image_text = "a file in memory";
 }  // namespace
 
 void check_netcdf(int status, const std::string& about) {
+  if (status == NC_ENOMEM) throw std::bad_alloc();
   if (status != NC_NOERR) throw NetcdfError(about + ": " + nc_strerror(status));
 }
 

@@ -188,8 +188,7 @@ void join_shard(const ShardFile& shard, const Scenario& scenario, MergedShards& 
       if (std::isfinite(shard.seconds[i])) condition.seconds += shard.seconds[i];
     }
   } catch (const NetcdfError& error) {
-    reject_shard(shard.path, std::string("cannot be read (") + error.what() +
-                                 ") - remove it and make it again");
+    reject_shard(shard.path, no_shard(error));
   } catch (const std::invalid_argument&) {
     reject_shard(shard.path, "is damaged - remove it and make it again");
   }

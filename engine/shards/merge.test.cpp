@@ -3,11 +3,15 @@
 
 #include <filesystem>
 #include <map>
+#include <new>
 #include <random>
 #include <string>
 #include <vector>
 
+#include <netcdf.h>
+
 #include "engine/files/error.h"
+#include "engine/files/netcdf_calls.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/results_nodes.h"
 #include "engine/run/run.h"
@@ -216,6 +220,21 @@ TEST_F(ShardsTest, OfAnotherProgramBackendOrTargetAreRefused) {
                 provenance().git + " - merge shards of one study alone");
   // Shards that agree are of another program than the one that merges.
   EXPECT_THROW(merge_shards({at("first"), at("same")}, program, false), InvalidInput);
+}
+
+TEST(UnreadableShards, AreNotSaidToBeDamagedWhereMemoryMayBeShort) {
+  EXPECT_THROW(check_netcdf(NC_ENOMEM, "mean"), std::bad_alloc);
+  try {
+    check_netcdf(NC_EHDFERR, "mean");
+    FAIL();
+  } catch (const NetcdfError& error) {
+    EXPECT_EQ(no_shard(error),
+              "cannot be read as a shard (mean: NetCDF: HDF error) - if memory is not short, "
+              "remove it and make it again");
+  }
+  EXPECT_EQ(no_shard(NetcdfError("its share is none")),
+            "cannot be read as a shard (its share is none) - if it is damaged, remove it and make "
+            "it again");
 }
 
 TEST_F(ShardsTest, ThatAreThereMakeAnHonestPart) {

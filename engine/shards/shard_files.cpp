@@ -11,6 +11,8 @@
 #include <system_error>
 #include <tuple>
 
+#include <netcdf.h>
+
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/netcdf_file.h"
@@ -133,9 +135,16 @@ ShardFile read_shard_file(const std::string& path) {
     }
     return shard;
   } catch (const NetcdfError& error) {
-    throw InvalidInput(one_line(path) + ": cannot be read as a shard (" + error.what() +
-                       ") - if it is damaged, remove it and make it again");
+    throw InvalidInput(one_line(path) + ": " + no_shard(error));
   }
+}
+
+std::string no_shard(const NetcdfError& error) {
+  const std::string reason = error.what();
+  // HDF5 does not say why it fails.
+  const bool unexplained = reason.ends_with(nc_strerror(NC_EHDFERR));
+  return "cannot be read as a shard (" + reason + ") - if " +
+         (unexplained ? "memory is not short" : "it is damaged") + ", remove it and make it again";
 }
 
 std::string shards_text(const std::vector<std::uint64_t>& shards) {

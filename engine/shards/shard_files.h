@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/files/netcdf_calls.h"
 #include "engine/files/provenance.h"
 #include "engine/results/share.h"
 
@@ -43,6 +44,9 @@ std::vector<std::string> shard_paths(const std::vector<std::string>& folders);
 
 /// Reads what a shard says of itself. Throws InvalidInput with one line.
 ShardFile read_shard_file(const std::string& path);
+
+/// What is said of a shard that cannot be read, and what to do: it may be whole, and memory short.
+std::string no_shard(const NetcdfError& error);
 
 /// "2 and 5", "2, 3 and 5", or the first of many and how many there are.
 std::string shards_text(const std::vector<std::uint64_t>& shards);
