@@ -9,6 +9,7 @@
 #include <limits>
 #include <set>
 #include <span>
+#include <string_view>
 
 #include "engine/files/atomic_file.h"
 #include "engine/files/document.h"
@@ -16,6 +17,7 @@
 #include "engine/files/input_file.h"
 #include "engine/files/netcdf_axes.h"
 #include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf_sums.h"
 #include "engine/files/npy_file.h"
 #include "engine/files/provenance.h"
 
@@ -240,6 +242,17 @@ class NetcdfReader {
   std::vector<std::int64_t> ranks_;  ///< [layer][head], or empty: all are k
 };
 
+/// What to do where heads are not those of the file's list of sums: a program that saves them again
+/// keeps the list as it was, and not the sum behind the bytes.
+std::string advice_on(const NetcdfDamage& damage, const std::string& path) {
+  const std::string_view text = damage.what();
+  if (!text.ends_with(" has another sum") && !text.ends_with(" is missing")) return "";
+  if (trailer_of(read_file(path, std::numeric_limits<std::uint64_t>::max())) != Trailer::none) {
+    return "";
+  }
+  return " - if another program changed it on purpose, leave out its attribute `sums`";
+}
+
 HeadFile read_any(const std::string& path, std::optional<int> layer, bool subspaces_alone) {
   // The first bytes tell; read_file() has the messages for what cannot be opened at all.
   std::error_code error;
@@ -260,6 +273,8 @@ HeadFile read_any(const std::string& path, std::optional<int> layer, bool subspa
   }
   try {
     return NetcdfReader(path).read(layer, subspaces_alone);
+  } catch (const NetcdfDamage& damage) {
+    reject({path}, "", one_line(damage.what()) + advice_on(damage, path));
   } catch (const NetcdfError& problem) {
     reject({path}, "", one_line(problem.what()));
   }

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 #include <netcdf.h>
 
+#include "engine/files/input_file.h"
 #include "engine/files/netcdf_file.h"
 #include "engine/files/npy_file.h"
 #include "engine/scenario/scenario.h"
@@ -271,6 +272,34 @@ TEST_F(HeadFiles, RefusesDamagedNetcdf) {
       "huge.nc: is damaged: variable /subspaces: has more values than a "
       "file of "))
       << read_refusal("huge.nc");
+}
+
+TEST_F(HeadFiles, HeadsThatAnotherProgramChangedAreReadWithoutTheListOfSums) {
+  const auto edit = [&](const std::function<int(int)>& change) {
+    int root = -1;
+    ASSERT_EQ(nc_open(at("heads.nc").c_str(), NC_WRITE, &root), NC_NOERR);
+    EXPECT_EQ(change(root), NC_NOERR);
+    ASSERT_EQ(nc_close(root), NC_NOERR);
+  };
+  const std::string advice =
+      " - if another program changed it on purpose, leave out its attribute `sums`";
+  write_head_file(at("heads.nc"), example());
+  std::string bytes = read_file(at("heads.nc"), 1 << 20);
+  edit([](int root) {
+    int variable = -1;
+    const std::size_t first[] = {0, 0, 0, 0};
+    const double number = 7;
+    if (const int bad = nc_inq_varid(root, "w_q", &variable)) return bad;
+    return nc_put_var1_double(root, variable, first, &number);
+  });
+  EXPECT_EQ(read_refusal("heads.nc"),
+            "heads.nc: is damaged: variable /w_q has another sum" + advice);
+  edit([](int root) { return nc_del_att(root, NC_GLOBAL, "sums"); });
+  EXPECT_EQ(read_head_file(at("heads.nc")).layers[0].w_q[0](0, 0), 7);
+  // A sum behind the bytes is of headlab: they changed by themselves.
+  bytes[bytes.size() / 2] ^= 1;
+  std::ofstream(at("bad.nc"), std::ios::binary) << bytes;
+  EXPECT_EQ(read_refusal("bad.nc"), "bad.nc: is damaged: its bytes have another sum");
 }
 
 TEST_F(HeadFiles, RefusesOtherFiles) {
