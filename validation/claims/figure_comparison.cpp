@@ -122,6 +122,17 @@ Comparison of_number(const std::string& what, const Jackknifed& figure, Relation
                        margin.value * unit, counts);
 }
 
+/// A comparison in shares of a figure; those of one that is exactly 0 decide nothing, which more
+/// replicates do not change.
+Comparison in_shares_of(const Jackknifed& figure, Comparison comparison,
+                        std::span<const double> counts) {
+  const Estimate estimate = figure.figure(counts);
+  if (estimate.value == 0 && estimate.mcse == 0 && estimate.allowance == 0) {
+    comparison.open = "the margin is relative to a figure that is exactly 0: give an absolute one";
+  }
+  return comparison;
+}
+
 void set_observed(Comparison& comparison, Relation relation, double value, double number) {
   comparison.observed = relation == Relation::at_least ? number : value;
   comparison.expected = relation == Relation::at_least ? value : number;
@@ -189,10 +200,12 @@ Comparison at_most(Experiment& experiment, std::string what, const Jackknifed& l
                    const Jackknifed& high, const Margin& margin) {
   const Jackknifed room = difference_above_rounding(high, low);
   const std::vector<double>& counts = experiment.node_counts();
-  Comparison comparison =
-      margin.relative
-          ? ratio_at_least(std::move(what), room, magnitude(high), 0, margin.value, counts)
-          : at_least_zero(std::move(what), room, 1, margin.value, counts);
+  Comparison comparison = margin.relative
+                              ? in_shares_of(high,
+                                             ratio_at_least(std::move(what), room, magnitude(high),
+                                                            0, margin.value, counts),
+                                             counts)
+                              : at_least_zero(std::move(what), room, 1, margin.value, counts);
   comparison.observed = low.value;
   comparison.expected = high.value;
   return comparison;
@@ -203,8 +216,11 @@ Comparison equal(Experiment& experiment, std::string what, const Jackknifed& a, 
   const Jackknifed off = difference_above_rounding(a, b);
   const std::vector<double>& counts = experiment.node_counts();
   Comparison comparison =
-      margin.relative ? ratio_equal_to(std::move(what), off, magnitude(b), 0, margin.value, counts)
-                      : equal_to(std::move(what), off, 0, 1, margin.value, counts);
+      margin.relative
+          ? in_shares_of(
+                b, ratio_equal_to(std::move(what), off, magnitude(b), 0, margin.value, counts),
+                counts)
+          : equal_to(std::move(what), off, 0, 1, margin.value, counts);
   comparison.theory_error = margin.relative ? theory_error / std::abs(b.value) : theory_error;
   comparison.observed = a.value;
   comparison.expected = b.value;

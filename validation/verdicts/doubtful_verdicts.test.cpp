@@ -160,6 +160,16 @@ TEST(DoubtfulVerdicts, RatiosOverNoiseAreOpen) {
   world.expect_open("less = " + bias + "\nthan = " + other + "\nmargin = { relative = 0.5 }", open);
 }
 
+TEST(DoubtfulVerdicts, SharesOfZeroAreOpenInTheirOwnWords) {
+  const std::string open = "relative to a figure that is exactly 0";
+  const std::string mse = "{ figure = \"mse\" }", zero = "{ figure = \"head_bias[0,0]\" }";
+  const Doubtful noise;
+  noise.expect_open("equal = [" + mse + ", " + zero + "]\nmargin = { relative = 0.5 }", open);
+  noise.expect_open("less = " + mse + "\nthan = " + zero + "\nmargin = { relative = 0.5 }", open);
+  noise.expect("less = " + zero + "\nthan = " + mse + "\nmargin = { relative = 0.5 }",
+               Verdict::supported);
+}
+
 TEST(DoubtfulVerdicts, RatiosOverWhatIsKnownAreDecided) {
   Doubtful world{.n = "20",
                  .regression = R"({ law = "linear", coefficients = [1] })",
