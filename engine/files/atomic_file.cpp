@@ -113,7 +113,8 @@ void move_made(const std::string& path, const std::string& target) {
     for (const std::string& file : regular_files_in(path)) {
       move_made(file, (fs::path(target) / fs::path(file).filename()).string());
     }
-    ::rmdir(path.c_str());
+    // Whoever made it removes it where this fails.
+    if (::rmdir(path.c_str()) != 0) throw cannot_be_written(target, errno);
     return;
   }
   if (std::rename(path.c_str(), target.c_str()) != 0) throw cannot_be_written(target, errno);

@@ -51,6 +51,7 @@ class Command:
     before: tuple = ()          # commands that make the folder
     outputs: tuple = ("o",)     # what is compared
     precious: tuple = ()        # files of the user among the outputs, beside those in the folder itself
+    damaged: tuple = ()         # files whose last byte is changed before
     streams: bool = False       # libhdf5 itself writes the file, and does not survive every call that fails
 
 
@@ -70,6 +71,9 @@ COMMANDS = [
     Command("allocate --map", "allocate --data a.toml --budget 4 --n 20,30,40,50 --map --replicates 1024 --threads 2 --quiet "
             "--out o"),
     Command("dataset npy", "dataset s.toml --replicates 4 --shards 2 --format npy --quiet --out o"),
+    Command("dataset, damaged", "dataset s.toml --replicates 4 --shards 2 --format npy --quiet --out o",
+            before=("dataset s.toml --replicates 4 --shards 2 --format npy --quiet --out o",),
+            damaged=("o/condition_000/shard_001/X.npy", "o/condition_001/shard_001/X.npy")),
     Command("dataset netcdf", "dataset a.toml --replicates 4 --shards 2 --quiet --out o", streams=True),
     Command("dataset --overwrite", "dataset s.toml --replicates 4 --shards 2 --format npy --quiet --out o --seed 8 "
             "--overwrite", before=("dataset s.toml --replicates 4 --shards 3 --format npy --quiet --out o",),
@@ -155,6 +159,9 @@ class Study:
             done = world.run(self.ready, line)
             if done.returncode != 0:
                 raise SystemExit(f"{command.name}: {line}: {done.stderr}")
+        for path in command.damaged:
+            content = (self.ready / path).read_bytes()
+            (self.ready / path).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
         for path in command.precious:
             (self.ready / path).write_text(PRECIOUS)
         self.right = world.fresh("right", self.ready)
