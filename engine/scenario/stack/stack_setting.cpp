@@ -10,6 +10,8 @@
 #include "engine/files/error.h"
 #include "engine/scenario/design_rounding.h"
 #include "engine/scenario/law_reader.h"
+#include "engine/scenario/sweep.h"
+#include "kernels/laws.h"
 #include "kernels/plan.h"
 #include "kernels/stack/stack.h"
 
