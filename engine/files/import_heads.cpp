@@ -189,7 +189,7 @@ class Importer {
       fail(query, "tensor " + query + " has " + what + " of dimension " + std::to_string(found) +
                       ", not " + std::to_string(*said) + " as config.json says");
     };
-    require("tokens", out.query.rows(), import_.counts.dimensions);
+    require("tokens", inputs(out.query), import_.counts.dimensions);
     require("heads", out.query.cols() / import_.counts.heads, import_.counts.head_dim);
     return out;
   }
