@@ -55,7 +55,7 @@ struct Architecture {
   std::string layers = "num_hidden_layers";
   std::string head_dim = {};
   std::string hidden = "hidden_size";
-  int usual_head_dim = 0;  ///< where config.json has none; 0: hidden over heads
+  int usual_head_dim = 0;       ///< where config.json has none; 0: hidden over heads
   std::string scaled_by = {};   ///< logits are divided by the root of this member
   std::string multiplier = {};  ///< logits are multiplied by this member
   /// Sets the groups of keys from members that only this family has; null: `kv_heads` says them.

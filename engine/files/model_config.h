@@ -16,7 +16,7 @@ struct HeadCounts {
   int kv_heads = 0;             ///< G: heads h G / H share keys, rounded down; G divides H
   std::optional<int> layers;    ///< of the model, where it is known
   std::optional<int> head_dim;  ///< k, where it is known; otherwise the shapes of tensors say it
-  std::optional<int> dimensions = {};  ///< d, the same
+  std::optional<int> dimensions = {};      ///< d, the same
   std::optional<double> temperature = {};  ///< where it is not sqrt(k)
   /// What rotary positions multiply queries and keys by, each of them.
   double rotary_factor = 1;

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/files/document.h"
 #include "engine/results/computed.h"
 #include "engine/results/result.h"
-#include "engine/files/document.h"
 #include "engine/run/run.h"
 #include "engine/scenario/sweep.h"
 #include "tools/cli/columns.h"

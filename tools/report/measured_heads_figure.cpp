@@ -67,7 +67,8 @@ Canvas draw_measured(double width, const std::vector<Value>& layers, const std::
     };
     all.push_back({layer_title(layer), ScaleKind::linear, numbers, values, draw});
   }
-  return draw_panels(width, all, {"head", shares ? "share of the stream" : "squared output", 150, 0.05},
+  return draw_panels(width, all,
+                     {"head", shares ? "share of the stream" : "squared output", 150, 0.05},
                      {{1, "head replaced by its mean", false, false},
                       {2, "head left out, the others fitted again", false, false}});
 }
@@ -108,9 +109,10 @@ std::vector<Picture> measured_heads_figures(const Source& source) {
                                 std::to_string(min_head) + " of " + layer_title(layers[min_layer]) +
                                 ", " + estimate_text(least) + "."
                           : "No head can be compared.",
-           .draw = [=](double width) {
-             return draw_measured(width, shown, spread_name, refit_name, shares);
-           },
+           .draw =
+               [=](double width) {
+                 return draw_measured(width, shown, spread_name, refit_name, shares);
+               },
            .table = std::move(table),
            .note = sentences(
                {"Error of the layer's output, mean over tokens" +

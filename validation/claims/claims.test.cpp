@@ -50,11 +50,13 @@ struct Fault {
 };
 
 void scale_bandwidth(Plan& plan, double factor) {
-  if (auto* gaussian = std::get_if<GaussianKernel>(&plan.kernel.own())) gaussian->bandwidth *= factor;
+  if (auto* gaussian = std::get_if<GaussianKernel>(&plan.kernel.own()))
+    gaussian->bandwidth *= factor;
 }
 
 void scale_temperature(Plan& plan, double factor) {
-  if (auto* softmax = std::get_if<SoftmaxKernel>(&plan.kernel.own())) softmax->temperature *= factor;
+  if (auto* softmax = std::get_if<SoftmaxKernel>(&plan.kernel.own()))
+    softmax->temperature *= factor;
 }
 
 /// Where the first two heads are at right angles to one another.

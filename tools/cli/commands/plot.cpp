@@ -6,13 +6,13 @@
 #include <map>
 #include <set>
 
-#include "tools/tables/along_curves.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/report/curves_figure.h"
 #include "tools/report/figure.h"
 #include "tools/report/heat_map.h"
 #include "tools/report/read_sources.h"
 #include "tools/report/sweep.h"
+#include "tools/tables/along_curves.h"
 #include "tools/tables/read_tables.h"
 #include "tools/tables/select_table.h"
 
