@@ -111,10 +111,7 @@ def missing(promised, output, numbers):
 
 def check(page, headlab, source, numbers):
     faults, runs = [], 0
-    steps = list(steps_of(page))
-    # A terminal as wide as what the page promises.
-    promised = [line for _, kind, content in steps if kind == "run" for line in content[2]]
-    with commands.scratch(headlab, COLUMNS=max([110, *map(len, promised)])) as (work, environment):
+    with commands.scratch(headlab) as (work, environment):
         for name in ("scenarios", "tools"):
             Path(work, name).symlink_to(source / name)
         Path(work, "build/release").mkdir(parents=True)
@@ -123,13 +120,15 @@ def check(page, headlab, source, numbers):
         python = work.parent / "bin/python"
         python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
         python.chmod(0o755)
-        for number, kind, content in steps:
+        for number, kind, content in steps_of(page):
             if kind == "file":
                 Path(work, content[0]).write_text(content[1])
                 continue
             command, code, promised = content
             runs += 1
-            done = commands.run(command, work, environment)
+            # A terminal as wide as what the page promises.
+            columns = {"COLUMNS": str(max([110, *map(len, promised)]))}
+            done = commands.run(command, work, environment | columns)
             where = f"{page.name}:{number}: {shlex.join(shlex.split(command, comments=True))}"
             if done.returncode != code:
                 said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:] or [""]
