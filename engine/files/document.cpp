@@ -65,7 +65,10 @@ std::string toml_problem(const std::string& text, int line, std::string_view des
   description.remove_prefix(start.size());
   const std::string_view redefined = "cannot redefine existing ";
   if (const auto at = description.find(redefined); at != std::string_view::npos) {
-    return "is set twice: " + std::string(description.substr(description.find('\'', at)));
+    const auto name = description.find('\'', at);
+    // Of keys with points toml++ does not say which part it is: the place has to do.
+    if (name == std::string_view::npos) return "is set twice: a part of its key is set above";
+    return "is set twice: " + std::string(description.substr(name));
   }
   const std::string_view written = line_of(text, line);
   if (const std::string typographic = typographic_problem(written); !typographic.empty()) {
