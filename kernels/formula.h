@@ -102,7 +102,7 @@ namespace formulas {
 
 /// x^power for a whole power, from products.
 template <class T>
-HEADLAB_HD T whole_power(T x, int power) {
+HEADLAB_HD T whole_power(const T& x, int power) {
   T result(1);
   T square = x;
   for (int rest = power < 0 ? -power : power; rest > 0; rest /= 2) {
