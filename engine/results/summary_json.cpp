@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/files/json_fields.h"
+#include "engine/moments/measures.h"
 #include "engine/results/condition_record.h"
 #include "engine/results/results_id.h"
 #include "engine/scenario/scenario.h"
@@ -194,6 +195,14 @@ void write_document(const TextSink& sink, const SummaryHead& head, bool complete
   out.finish();
 }
 
+std::vector<std::string> doubtful_measures(const ErrorTerms<Estimate>& terms) {
+  std::vector<std::string> names;
+  for (const Measured<Estimate>& measure : terms.measures) {
+    if (divides_by_noise(measure)) names.push_back(name_of(*measure.of));
+  }
+  return names;
+}
+
 bool has_matrices(const Plan& plan) {
   return plan.moments == MomentMode::pairwise &&
          static_cast<double>(plan.queries) * plan.heads * plan.heads <= max_matrix_numbers;
@@ -216,6 +225,10 @@ void write_summary_json(const TextSink& out, const Scenario& scenario, const Run
         if (!rare.empty()) {
           visit("few_carriers", rare, "figures that fewer than 20 replicates carry",
                 {.item = "figure"});
+        }
+        const std::vector<std::string> doubtful = doubtful_measures(one.estimates);
+        if (!doubtful.empty()) {
+          visit("doubtful_measures", doubtful, "measures that divide by what may be 0");
         }
         visit("extremes", extremes_of(one.tree), "most extreme replicates");
         if (i < theory.size()) visit("theory", ComparedRecord{theory[i]}, "closed forms");

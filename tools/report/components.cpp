@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Components of the error against a swept key, with their relative standard errors, and
-/// their differences between conditions.
+/// \file Components of the error and measures against a swept key, with their relative standard
+/// errors, and their differences between conditions.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
@@ -39,6 +41,7 @@ struct ComponentsPicture {
   Sweep sweep;
   Layout layout;
   std::vector<Component> components;
+  bool of_measures;
   std::vector<std::vector<Drawn>> drawn = {};  ///< [panels]
   std::vector<double> all_places = {};         ///< of every condition shown, drawn or not
   ScaleKind y_kind = ScaleKind::linear;
@@ -47,12 +50,14 @@ struct ComponentsPicture {
   std::size_t without_place = 0;
   double widest_band = 0;  ///< in pixels
 
-  explicit ComponentsPicture(const Value::Array& all, Shown what = Shown::components)
+  /// \param measures  empty: components of the error
+  ComponentsPicture(const Value::Array& all, Shown what, std::vector<Component> measures)
       : conditions(all),
         shown(what),
         sweep(sweep_of(all)),
         layout(layout_of(sweep, max_panels, max_points)),
-        components(components_of(all)) {
+        components(measures.empty() ? components_of(all) : std::move(measures)),
+        of_measures(!components.empty() && components.front().key != "mse") {
     std::vector<double> errors;
     for (const Panel& panel : layout.panels) {
       std::vector<Drawn>& of_panel = drawn.emplace_back();
@@ -91,6 +96,16 @@ struct ComponentsPicture {
     }
   }
 
+  /// What a difference or a finding is of.
+  const Component& first() const { return components.front(); }
+  std::string first_in_words() const { return of_measures ? first().name : "mean squared error"; }
+  std::string y_title() const {
+    if (shown == Shown::differences)
+      return "difference of " + first_in_words() + (of_measures ? "" : "s");
+    if (!of_measures) return "mean squared error and its terms";
+    return components.size() == 1 ? first().name : "measures";
+  }
+
   /// The numbers that the error axis has to hold.
   std::vector<double> values() const {
     std::vector<double> all;
@@ -103,7 +118,8 @@ struct ComponentsPicture {
         if (y_kind == ScaleKind::linear) all.push_back(one.estimate.value - room);
       }
     }
-    if (y_kind == ScaleKind::linear) all.push_back(0);
+    // A measure may lie anywhere; bars begin at 0.
+    if (y_kind == ScaleKind::linear && !(of_measures && layout.along)) all.push_back(0);
     return all;
   }
   std::vector<double> relative_values() const {
@@ -236,10 +252,7 @@ Canvas draw_components(ComponentsPicture& picture, double picture_width) {
     if (!single) {
       canvas.text({cells[p].left + 18, cells[p].top + 16}, titles[p], "start", "strong label");
     }
-    draw_y_axis(canvas, axes,
-                {picture.shown == Shown::differences ? "difference of mean squared errors"
-                                                     : "mean squared error and its terms",
-                 axes.y.ticks(5)});
+    draw_y_axis(canvas, axes, {picture.y_title(), axes.y.ticks(5)});
     draw_x_axis(canvas, axes, {x_title, ticks}, relative == 0);
     if (y_range.low < 0 && axes.y.holds(0)) {
       canvas.line({box.left, axes.y(0)}, {box.right, axes.y(0)}, "axis");
@@ -269,20 +282,32 @@ Canvas draw_components(ComponentsPicture& picture, double picture_width) {
   return canvas;
 }
 
-/// Smallest and largest MSE, and the component behind the difference.
+/// Smallest and largest MSE or measure, and the component behind the difference.
 std::string components_finding(const ComponentsPicture& picture) {
   std::size_t low = 0, high = 0;
   bool any = false;
-  const auto mse = [&](std::size_t c) { return estimate_of(member(picture.conditions[c], "mse")); };
+  const Component& first = picture.first();
+  const auto mse = [&](std::size_t c) {
+    return estimate_of(member(picture.conditions[c], first.key));
+  };
   for (std::size_t c = 0; c < picture.conditions.size(); ++c) {
     if (!std::isfinite(mse(c).value)) continue;
     if (!any || mse(c).value < mse(low).value) low = c;
     if (!any || mse(c).value > mse(high).value) high = c;
     any = true;
   }
-  if (!any) return "No condition has a mean squared error yet.";
-  if (picture.conditions.size() == 1) return "The MSE is " + estimate_text(mse(0)) + ".";
-  if (low == high) return "The MSE is " + estimate_text(mse(low)) + " in every condition.";
+  if (!any) return "No condition has a " + picture.first_in_words() + " yet.";
+  const std::string name = first.name;
+  if (picture.conditions.size() == 1) {
+    std::string text = "The " + name + " is " + estimate_text(mse(0));
+    for (const Component& one : std::span(picture.components).subspan(1)) {
+      if (!picture.of_measures) break;
+      text += ", the " + one.name + " " +
+              estimate_text(estimate_of(member(picture.conditions[0], one.key)));
+    }
+    return text + ".";
+  }
+  if (low == high) return "The " + name + " is " + estimate_text(mse(low)) + " in every condition.";
   const Component* most = nullptr;
   double difference = 0;
   for (const Component& term : std::span(picture.components).subspan(1)) {
@@ -293,20 +318,21 @@ std::string components_finding(const ComponentsPicture& picture) {
       most = &term;
     }
   }
-  return "The smallest MSE is " + estimate_text(mse(low)) + " at " +
+  return "The smallest " + name + " is " + estimate_text(mse(low)) + " at " +
          picture.sweep.condition_text(low) + ", the largest " + estimate_text(mse(high)) + " at " +
          picture.sweep.condition_text(high) +
-         (most ? std::string("; the ") + most->name + " differs most (by " +
-                     short_number(difference) + ")"
+         (most ? "; the " + most->name + " differs most (by " + short_number(difference) + ")"
                : "") +
          ".";
 }
 
 Table components_table(const ComponentsPicture& picture) {
-  Table table{.caption = "Error and its components: value ± MCSE", .headings = {"condition"}};
+  const std::string name = picture.first().name;
+  const std::string what = picture.of_measures ? picture.y_title() : "Error and its components";
+  Table table{.caption = what + ": value ± MCSE", .headings = {"condition"}};
   for (const Component& one : picture.components) table.headings.emplace_back(one.name);
-  if (picture.compared) table.headings.emplace_back("MSE by closed form");
-  table.headings.insert(table.headings.end(), {"relative MCSE of the MSE", "replicates"});
+  if (picture.compared) table.headings.emplace_back(name + " by closed form");
+  table.headings.insert(table.headings.end(), {"relative MCSE of the " + name, "replicates"});
   for (std::size_t c = 0; c < picture.conditions.size(); ++c) {
     const Value& condition = picture.conditions[c];
     std::vector<std::string> row = {picture.sweep.condition_text(c)};
@@ -314,11 +340,12 @@ Table components_table(const ComponentsPicture& picture) {
     for (const Component& one : picture.components) {
       row.push_back(estimate_text(estimate_of(member(condition, one.key))));
     }
+    const std::string& key = picture.first().key;
     if (picture.compared) {
       row.push_back(
-          short_number(number_of(member(member(member(condition, "theory"), "mse"), "value")), 6));
+          short_number(number_of(member(member(member(condition, "theory"), key), "value")), 6));
     }
-    const Estimate mse = estimate_of(member(condition, "mse"));
+    const Estimate mse = estimate_of(member(condition, key));
     row.push_back(percent_text(mse.mcse / std::abs(mse.value)));
     const double replicates = number_of(member(condition, "replicates"));
     row.push_back(std::isnan(replicates) ? "–" : axis_number(replicates));
@@ -341,19 +368,21 @@ std::string bands_text(const ComponentsPicture& picture) {
          (picture.has_relative ? "the lower panel." : "the table.");
 }
 
-/// How many differences of the MSE are told from 0, and the largest of them.
+/// How many differences of the MSE or measure are told from 0, and the largest of them.
 std::string differences_finding(const ComponentsPicture& picture) {
   std::size_t known = 0, beyond = 0, largest = 0;
   Estimate most;
   for (std::size_t c = 0; c < picture.conditions.size(); ++c) {
-    const Estimate one = estimate_of(member(member(picture.conditions[c], "difference"), "mse"));
+    const Estimate one =
+        estimate_of(member(member(picture.conditions[c], "difference"), picture.first().key));
     if (!std::isfinite(one.value)) continue;
     ++known;
     if (std::abs(one.value) > band_errors * one.mcse) ++beyond;
     if (known == 1 || std::abs(one.value) > std::abs(most.value)) most = one, largest = c;
   }
-  if (known == 0) return "No condition has a difference of the MSE.";
-  return "The MSE differs most at " + picture.sweep.condition_text(largest) + ", by " +
+  const std::string name = picture.first().name;
+  if (known == 0) return "No condition has a difference of the " + name + ".";
+  return "The " + name + " differs most at " + picture.sweep.condition_text(largest) + ", by " +
          estimate_text(most) + "; it differs by more than 2 MCSE in " + std::to_string(beyond) +
          " of " + std::to_string(known) + (known == 1 ? " condition." : " conditions.");
 }
@@ -380,46 +409,124 @@ Table differences_table(const ComponentsPicture& picture, bool complete) {
   return table;
 }
 
-}  // namespace
+/// A picture that was drawn once if it has panels, which finds what has no place and how wide bands
+/// are.
+std::shared_ptr<ComponentsPicture> drawn_picture(const Value::Array& conditions, Shown shown,
+                                                 std::vector<Component> measures = {}) {
+  auto picture = std::make_shared<ComponentsPicture>(conditions, shown, std::move(measures));
+  if (!picture->layout.panels.empty()) draw_components(*picture, page_width);
+  return picture;
+}
 
-std::vector<Picture> difference_figures(const Source& source) {
+std::function<Canvas(double)> drawing(const std::shared_ptr<ComponentsPicture>& picture) {
+  return [picture](double width) { return draw_components(*picture, width); };
+}
+
+/// Nothing where no condition has a difference.
+std::vector<Picture> differences(const Source& source, const std::vector<Component>& measures) {
   const std::string subtracted = text_of(member(source.document, "difference_to"));
   const Value::Array& conditions = source.shown_conditions();
   if (subtracted.empty() || conditions.empty()) return {};
-  const auto shared = std::make_shared<ComponentsPicture>(conditions, Shown::differences);
-  ComponentsPicture& picture = *shared;
-  Table table = differences_table(picture, conditions.size() == source.conditions);
-  if (!picture.layout.along || table.rows.empty()) return {};
-  draw_components(picture, page_width);  // finds how wide bands are
-  return {{.title = "Differences from " + subtracted,
-           .finding = differences_finding(picture),
-           .draw = [=](double width) { return draw_components(*shared, width); },
+  const auto shared = drawn_picture(conditions, Shown::differences, measures);
+  Table table = differences_table(*shared, conditions.size() == source.conditions);
+  if (!shared->layout.along || table.rows.empty()) return {};
+  return {{.title = (shared->of_measures ? "Differences of " + shared->first().name + " from "
+                                         : "Differences from ") +
+                    subtracted,
+           .finding = differences_finding(*shared),
+           .draw = drawing(shared),
            .table = std::move(table),
            .note = sentences(
-               {bands_text(picture),
+               {bands_text(*shared),
                 "Conditions with one seed have the same training sets, and the MCSE is that of the "
                 "difference replicate by replicate.",
-                picture.layout.left_out})}};
+                shared->layout.left_out})}};
+}
+
+/// The measures of the scenario, a colour each.
+std::vector<Component> measures_of(const Value::Array& conditions) {
+  std::vector<Component> all;
+  if (conditions.empty()) return all;
+  for (const auto& [name, location, formula] :
+       members_of(member(member(conditions.front(), "parameters"), "measures"))) {
+    all.push_back({name, name, all.size() % colors});
+  }
+  return all;
+}
+
+/// Where a jackknife says little of measures.
+std::string doubtful_text(const ComponentsPicture& picture) {
+  std::size_t count = 0;
+  for (const Value& condition : picture.conditions) {
+    const auto is_doubtful = [&](const Component& one) {
+      return std::ranges::any_of(items_of(member(condition, "doubtful_measures")),
+                                 [&](const Value& name) { return text_of(name) == one.key; });
+    };
+    count += std::ranges::any_of(picture.components, is_doubtful) ? 1 : 0;
+  }
+  if (count == 0) return "";
+  const std::string where = picture.conditions.size() == 1
+                                ? ""
+                                : " in " + std::to_string(count) + " of " +
+                                      std::to_string(picture.conditions.size()) + " conditions";
+  return "What it divides by is less than 6 standard errors from 0" + where +
+         ", where its MCSE says little.";
+}
+
+std::string without_place_text(const ComponentsPicture& picture) {
+  if (picture.without_place == 0) return "";
+  return std::to_string(picture.without_place) +
+         " values that are undefined or not positive are in the table alone.";
+}
+
+}  // namespace
+
+std::vector<Picture> difference_figures(const Source& source) {
+  std::vector<Picture> all = differences(source, {});
+  for (const Component& measure : measures_of(source.shown_conditions())) {
+    std::ranges::move(differences(source, {measure}), std::back_inserter(all));
+  }
+  return all;
+}
+
+std::vector<Picture> measures_figures(const Source& source) {
+  const Value::Array& conditions = source.shown_conditions();
+  const std::vector<Component> measures = measures_of(conditions);
+  std::vector<std::vector<Component>> parts;
+  for (const Component& one : measures) {
+    // A single condition has them side by side.
+    if (conditions.size() > 1 || parts.empty()) parts.emplace_back();
+    parts.back().push_back(one);
+  }
+  std::vector<Picture> all;
+  for (const std::vector<Component>& part : parts) {
+    const auto shared = drawn_picture(conditions, Shown::components, part);
+    const std::string name = part.size() == 1 ? part.front().name : "Measures";
+    all.push_back(
+        {.title = shared->layout.along ? name + " against " + shared->layout.along->words() : name,
+         .finding = components_finding(*shared),
+         .draw = drawing(shared),
+         .table = components_table(*shared),
+         .note = sentences({bands_text(*shared), doubtful_text(*shared),
+                            shared->compared ? "Dotted lines are closed forms." : "",
+                            without_place_text(*shared), shared->layout.left_out})});
+  }
+  return all;
 }
 
 std::vector<Picture> components_figures(const Source& source) {
   if (source.shown_conditions().empty()) return {};
-  const auto shared = std::make_shared<ComponentsPicture>(source.shown_conditions());
-  ComponentsPicture& picture = *shared;
-  draw_components(picture, page_width);  // finds what has no place, and how wide bands are
+  const auto shared = drawn_picture(source.shown_conditions(), Shown::components);
+  const ComponentsPicture& picture = *shared;
   return {{.title = picture.layout.along
                         ? "Components of the error against " + picture.layout.along->words()
                         : "Components of the error",
            .finding = components_finding(picture),
-           .draw = [=](double width) { return draw_components(*shared, width); },
+           .draw = drawing(shared),
            .table = components_table(picture),
-           .note = sentences(
-               {bands_text(picture), picture.compared ? "Dotted lines are closed forms." : "",
-                picture.without_place > 0
-                    ? std::to_string(picture.without_place) +
-                          " values that are undefined or not positive are in the table alone."
-                    : "",
-                picture.layout.left_out})}};
+           .note = sentences({bands_text(picture),
+                              picture.compared ? "Dotted lines are closed forms." : "",
+                              without_place_text(picture), picture.layout.left_out})}};
 }
 
 }  // namespace headlab::tools

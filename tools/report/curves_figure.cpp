@@ -39,6 +39,17 @@ void draw_curve(Canvas& canvas, const Axes& axes, const FigureCurve& curve, std:
 
 }  // namespace
 
+std::string figure_words(const std::string& figure) {
+  if (figure == "mse") return "mean squared error";
+  std::string words = figure;
+  std::ranges::replace(words, '_', ' ');
+  return words;
+}
+
+std::string slope_note(const Estimate& slope) {
+  return "slope " + with_minus_sign(estimate_text(slope));
+}
+
 Canvas draw_curves(const CurvesPicture& picture, double width) {
   std::vector<std::string> names;
   std::vector<LegendEntry> legend;

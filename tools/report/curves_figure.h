@@ -29,6 +29,12 @@ struct CurvesPicture {
   std::vector<CurvesPanel> panels = {};  ///< a curve has its name's colour in all of them
 };
 
+/// "mean squared error" of "mse"
+std::string figure_words(const std::string& figure);
+
+/// "slope −0.81 ± 0.01"
+std::string slope_note(const Estimate& slope);
+
 Canvas draw_curves(const CurvesPicture& picture, double width);
 
 }  // namespace headlab::tools

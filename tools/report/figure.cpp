@@ -36,6 +36,7 @@ struct PictureEntry {
 const std::vector<PictureEntry>& figure_entries() {
   static const std::vector<PictureEntry> all = {
       {"components", {SourceKind::run, SourceKind::theory}, components_figures},
+      {"measures", {SourceKind::run, SourceKind::theory}, measures_figures},
       {"differences", {SourceKind::run}, difference_figures},
       {"decomposition", {SourceKind::run, SourceKind::theory}, decomposition_figures},
       {"covariance", {SourceKind::run, SourceKind::theory}, head_covariance_figures},
@@ -47,6 +48,7 @@ const std::vector<PictureEntry>& figure_entries() {
       {"diversity", {SourceKind::heads}, diversity_figures},
       {"alike", {SourceKind::heads}, alike_figures},
       {"heads", {SourceKind::measured}, measured_heads_figures},
+      {"curves", {SourceKind::curves}, along_figures},
   };
   return all;
 }

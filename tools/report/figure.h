@@ -81,8 +81,8 @@ std::string sentences(const std::vector<std::string>& all);
 
 /// A component of the error, as a summary calls it, with its label and its colour.
 struct Component {
-  const char* key;
-  const char* name;
+  std::string key;
+  std::string name;
   std::size_t color;
 };
 /// Some condition has several heads, which have covariances.
@@ -96,6 +96,7 @@ std::string shows_text(std::size_t shown, std::size_t all, const std::string& wh
 // Of a run or of closed forms.
 std::vector<Picture> layers_figures(const Source& source);
 std::vector<Picture> components_figures(const Source& source);
+std::vector<Picture> measures_figures(const Source& source);
 std::vector<Picture> difference_figures(const Source& source);
 std::vector<Picture> decomposition_figures(const Source& source);
 std::vector<Picture> head_covariance_figures(const Source& source);
@@ -110,5 +111,7 @@ std::vector<Picture> regime_figures(const Source& source);
 std::vector<Picture> diversity_figures(const Source& source);
 std::vector<Picture> alike_figures(const Source& source);
 std::vector<Picture> measured_heads_figures(const Source& source);
+// Of a figure along a key.
+std::vector<Picture> along_figures(const Source& source);
 
 }  // namespace headlab::tools

@@ -349,7 +349,9 @@ TEST(ReportPage, StandsWhateverADocumentLacks) {
         R"({"headlab": {}, "cells": [{}, {"setting": {"a": 1}}]})",
         R"({"headlab": {}, "layers": [{}], "random_sets": 3})",
         R"({"headlab": {}, "allocations": [{}]})",
-        R"({"headlab": {}, "studies": [{"allocations": 1}]})"}) {
+        R"({"headlab": {}, "studies": [{"allocations": 1}]})",
+        R"({"headlab": {}, "over": 1, "curves": [{}, {"points": [1, {}]}], "crossings": [{}]})",
+        R"({"headlab": {}, "over": "n", "curves": 1})"}) {
     EXPECT_TRUE(page_of_document(document).ends_with("</html>\n")) << document;
   }
   EXPECT_FALSE(read_document(R"({"a": 1})", "x").has_value());
@@ -358,6 +360,46 @@ TEST(ReportPage, StandsWhateverADocumentLacks) {
   EXPECT_FALSE(
       read_document(R"({"headlab": {}, "layers": [{"methods": {}}], "rank": 2})", "x").has_value());
   EXPECT_THROW(read_document("{", "x"), InvalidInput);
+}
+
+TEST(ReportPage, ShowsMeasuresAsOtherFigures) {
+  const std::string measured = "[measures]\nshare = \"covariance_term / mse\"\n" + swept_sizes;
+  const std::string page = page_of({}, measured);
+  EXPECT_TRUE(contains(page, "share against training points n."));
+  EXPECT_TRUE(contains(page, "share: value ± MCSE"));
+  EXPECT_FALSE(contains(page_of({}, swept_sizes), "share against"));
+}
+
+TEST(ReportPage, SaysWhereTheErrorOfAMeasureSaysLittle) {
+  const std::string condition =
+      R"({"parameters": {"measures": {"gain": "mse"}}, "gain": {"value": 1, "mcse": 1})";
+  const auto page = [&](const std::string& more) {
+    return page_of_document(R"({"headlab": {}, "results_id": "x", "conditions": [)" + condition +
+                            more + "}]}");
+  };
+  const std::string words = "What it divides by is less than 6 standard errors from 0";
+  EXPECT_TRUE(contains(page(R"(, "doubtful_measures": ["gain"])"), words));
+  EXPECT_FALSE(contains(page(R"(, "doubtful_measures": ["share"])"), words));
+  EXPECT_FALSE(contains(page(""), words));
+}
+
+TEST(ReportPage, ShowsSlopesAndCrossingsAlongAKey) {
+  const std::string document = R"({"headlab": {}, "over": "sd", "over_key": "data.noise.sd",
+    "figure": "mse", "replay": "headlab along DIR", "curves": [
+    {"name": "dim = 1", "lowest": 1, "points": [
+      {"x": 1, "figure": {"value": 2, "mcse": 0.25}, "may_be_lowest": true},
+      {"x": 2, "figure": {"value": 4, "mcse": 0.25}, "may_be_lowest": false}],
+     "slope": {"value": 1, "mcse": 0.1}, "slope_low": 0.8, "slope_high": 1.2},
+    {"name": "dim = 2", "lowest": 1, "points": [{"x": 1, "figure": {"value": 3, "mcse": 0.25}}]}],
+    "crossings": [{"a": "dim = 1", "b": "dim = 2", "at": 1.5, "low": 1, "high": 2}]})";
+  const std::string page = page_of_document(document);
+  EXPECT_TRUE(contains(page, "The lowest point of dim = 1 is at 1 (slope 1.00\u00a0±\u00a00.10)"));
+  EXPECT_TRUE(contains(page, "dim = 1 and dim = 2 cross between 1 and 2."));
+  // One curve has a slope; both have their points.
+  EXPECT_EQ(count(page, "0.80 to 1.20"), 1u);
+  EXPECT_EQ(count(page, "2.00 ± 0.25") + count(page, "3.00 ± 0.25"), 2u);
+  EXPECT_TRUE(contains(page, "headlab along DIR"));
+  EXPECT_FALSE(has_word(page, "NaN") || has_word(page, "nan"));
 }
 
 TEST(ReportPage, OpensWithItsFirstPicture) {

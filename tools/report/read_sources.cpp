@@ -145,7 +145,7 @@ std::vector<Source> SourceReader::read(const std::string& path) {
   if (!fs::is_directory(path, error)) {
     if (add(path, sources)) return sources;
     throw InvalidInput(one_line(path) +
-                       ": is no document of run, theory, validate, allocate, hdi or heads - "
+                       ": is no document of run, theory, validate, allocate, hdi, heads or along - "
                        "give what --out or --json wrote");
   }
   bool any = false;

@@ -9,6 +9,7 @@
 #include "engine/files/json_writer.h"
 #include "engine/moments/layer_estimates.h"
 #include "tools/cli/figure_text.h"
+#include "tools/report/curves_figure.h"
 #include "tools/report/figure.h"
 #include "tools/report/law_formulas.h"
 #include "tools/report/mathml.h"
@@ -381,6 +382,84 @@ std::vector<Section> measured_sections(const Source& source) {
        paragraph("Standard errors of the jackknife that leaves out one document.")}};
 }
 
+std::string key_in_words(const Value& document, const char* key) {
+  return axis_title(text_of(member(document, key)));
+}
+
+std::vector<Section> curves_sections(const Source& source) {
+  const Value& document = source.document;
+  const std::string figure = text_of(member(document, "figure"));
+  const std::string over = key_in_words(document, "over_key");
+  const bool has_choice = document.find("min_over") != nullptr;
+  std::string sizes;
+  std::set<double> seen;
+  for (const Value& curve : items_of(member(document, "curves"))) {
+    for (const Value& point : items_of(member(curve, "points"))) {
+      const double x = number_of(member(point, "x"));
+      if (text_of(member(document, "over_key")) != "data.n" || !seen.insert(x).second) continue;
+      sizes += (sizes.empty() ? "" : ", ") + axis_number(x);
+    }
+  }
+  if (sizes.empty()) {
+    sizes = escaped(words_of(member(member(member(document, "parameters"), "data"), "n")));
+  }
+  const std::string choice =
+      has_choice ? ", each at the " + key_in_words(document, "min_over_key") + " with the least"
+                 : "";
+  return {
+      {"Aims",
+       paragraph("How does " + figure_words(figure) + " change along " + over + choice + "?")},
+      {"Data-generating mechanisms",
+       scenario_html(document, sizes) +
+           paragraph("These are of the first condition; every one was simulated on the same "
+                     "training sets.")},
+      {"Estimands",
+       element("p", "The slope " + mathml("s") + " of " +
+                        mathml("log \"" + figure + "\" = c + s log x") +
+                        ", by least squares without weights over the points of a curve; the lowest "
+                        "of the points; and where two curves cross.") +
+           "\n"},
+      {"Methods",
+       paragraph("What the conditions have in common cancels in the jackknife over their common "
+                 "training sets. Two curves are said to cross between two values at which the sign "
+                 "of their difference is known, all of these with probability 95 % at least.")},
+      {"Performance measures",
+       paragraph("Every number has its Monte Carlo standard error (MCSE). The points that may be "
+                 "lowest hold the lowest of them with probability 95 % at least." +
+                 std::string(has_choice ? " Standard errors are those of the value chosen, and do "
+                                          "not cover the choice."
+                                        : ""))}};
+}
+
+/// Slopes with their intervals, and crossings.
+std::vector<Section> curves_results(const Source& source) {
+  const Value& document = source.document;
+  Table slopes{.headings = {"curve", "slope", "95 % interval"}};
+  for (const Value& curve : items_of(member(document, "curves"))) {
+    const Estimate slope = estimate_of(member(curve, "slope"));
+    if (!std::isfinite(slope.value)) continue;
+    const auto end = [&](const char* name) {
+      const std::string both = estimate_text({number_of(member(curve, name)), slope.mcse});
+      return with_minus_sign(both.substr(0, both.find(' ')));
+    };
+    const std::string name = text_of(member(curve, "name"));
+    slopes.rows.push_back({name.empty() ? "the only one" : name,
+                           with_minus_sign(estimate_text(slope)),
+                           end("slope_low") + " to " + end("slope_high")});
+  }
+  Table crossings{.headings = {"curves", "between", "and", "at about"}};
+  for (const Value& one : items_of(member(document, "crossings"))) {
+    const auto number = [&](const char* name) { return axis_number(number_of(member(one, name))); };
+    crossings.rows.push_back({text_of(member(one, "a")) + " and " + text_of(member(one, "b")),
+                              number("low"), number("high"),
+                              with_minus_sign(short_number(number_of(member(one, "at"))))});
+  }
+  std::vector<Section> all;
+  if (!slopes.rows.empty()) all.push_back({"Slopes", table_element(slopes)});
+  if (!crossings.rows.empty()) all.push_back({"Crossings", table_element(crossings)});
+  return all;
+}
+
 /// The parameter at `table.key` of the first condition, as JSON.
 std::string setting(const Value& condition, const char* table, const char* key) {
   const Value& value = member(member(member(condition, "parameters"), table), key);
@@ -486,6 +565,10 @@ std::string source_title(const Source& source) {
       return "Map of the scaling law";
     case SourceKind::measured:
       return "Heads on text";
+    case SourceKind::curves:
+      return shortened("Along " + key_in_words(source.document, "over_key") + ": " +
+                           figure_words(text_of(member(source.document, "figure"))),
+                       longest_title);
     default:
       return "Diversity of heads";
   }
@@ -503,6 +586,8 @@ std::vector<Section> sections_before_figures(const Source& source) {
       return head_sections(source);
     case SourceKind::measured:
       return measured_sections(source);
+    case SourceKind::curves:
+      return curves_sections(source);
     default:
       return source.is_study_of_depth() ? depth_sections(source) : run_sections(source);
   }
@@ -510,6 +595,7 @@ std::vector<Section> sections_before_figures(const Source& source) {
 
 std::vector<Section> sections_behind_figures(const Source& source) {
   if (source.kind == SourceKind::verdicts) return {{"Verdicts", verdict_list_html(source)}};
+  if (source.kind == SourceKind::curves) return curves_results(source);
   if (source.kind == SourceKind::measured) {
     std::string words;
     for (const Value& sentence : items_of(member(source.document, "words"))) {

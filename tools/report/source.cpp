@@ -38,6 +38,7 @@ std::optional<SourceKind> kind_of(const Value& document) {
   // Losses of compressed heads have layers too, and no figures.
   if (has("layers") && has("random_sets")) return SourceKind::heads;
   if (has("layers") && has("words")) return SourceKind::measured;
+  if (has("curves") && has("over")) return SourceKind::curves;
   if (has("allocations") || has("studies")) return SourceKind::allocation;
   return std::nullopt;
 }

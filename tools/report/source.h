@@ -13,7 +13,7 @@
 
 namespace headlab::tools {
 
-enum class SourceKind { run, theory, verdicts, allocation, map, heads, measured };
+enum class SourceKind { run, theory, verdicts, allocation, map, heads, measured, curves };
 
 /// How the standard error of one condition fell.
 struct PrecisionCurve {

@@ -6,9 +6,12 @@
 #include <vector>
 
 #include "engine/files/json_fields.h"
+#include "engine/files/json_reader.h"
 #include "engine/files/json_writer.h"
+#include "engine/files/made_by.h"
 #include "engine/files/words.h"
 #include "engine/moments/estimates.h"
+#include "engine/results/results_id.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/options.h"
@@ -121,6 +124,14 @@ std::string along_text(const Curves& curves, const AlongRequest& run) {
   return text + "± is one Monte Carlo standard error, by the jackknife over common training sets\n";
 }
 
+const std::string& full_key(const TableColumn& key) {
+  return key.key.empty() ? key.name : key.key;
+}
+
+std::optional<std::uint64_t> seed_of(const Value& parameters) {
+  return count_of(member(member(parameters, "run"), "seed"));
+}
+
 struct PointRecord {
   double x;
   std::optional<JsonText> chosen;
@@ -164,14 +175,31 @@ struct CurveRecord {
   }
 };
 
+/// The command that gives the document again, and a report of it.
+std::string replay_of(const Curves& curves, const AlongRequest& run) {
+  std::string command = "headlab along DIR --over " + shell_word(curves.over().name) +
+                        " --figure " + shell_word(run.figure);
+  if (curves.min_over()) command += " --min-over " + shell_word(curves.min_over()->name);
+  return command + (run.slope ? " --slope" : "") + " --json FILE && headlab report FILE";
+}
+
 struct AlongRecord {
+  const StoredResults& results;
   const Curves& curves;
   const AlongRequest& run;
 
   template <class Visitor>
-  void fields(Visitor& visit) const {
+  void operator()(Visitor& visit) const {
+    visit("results_id", results_id_of_netcdf(results.path()), "of the results");
+    visit("complete", results.complete(), "the results are of a complete run");
+    visit("replay", replay_of(curves, run), "command that gives the same, from the results in DIR");
+    visit("parameters", JsonText{results.parameters(0)}, "of the first condition");
     visit("over", curves.over().name, "key");
-    if (curves.min_over()) visit("min_over", curves.min_over()->name, "second key");
+    visit("over_key", full_key(curves.over()), "the same in full");
+    if (curves.min_over()) {
+      visit("min_over", curves.min_over()->name, "second key");
+      visit("min_over_key", full_key(*curves.min_over()), "the same in full");
+    }
     visit("figure", run.figure, "its name in the summary");
     std::vector<CurveRecord> all;
     for (const NamedCurve& one : curves.all()) all.push_back({curves, one, run.slope});
@@ -191,7 +219,11 @@ Along along(const StoredResults& results, const AlongRequest& request) {
                        .min_over = request.min_over,
                        .figure = request.figure},
                       results, *table);
-  return {.json = json_text(AlongRecord{curves, request}, 2), .text = along_text(curves, request)};
+  const Value first = parse_json(results.parameters(0)).value_or(Value());
+  const auto json = json_text(
+      MadeDocument{MadeBy{provenance(), {}, seed_of(first)}, AlongRecord{results, curves, request}},
+      2);
+  return {.json = json, .text = along_text(curves, request)};
 }
 
 }  // namespace headlab::tools

@@ -517,13 +517,11 @@ std::unique_ptr<TableSource> table_of_document(const Value& document, const std:
   auto table = std::make_unique<DocumentTable>();
   const std::optional<SourceKind> kind = kind_of(document);
   const bool of_diff = document.find("differences") != nullptr && document.find("matching");
-  const bool of_curves = document.find("curves") != nullptr && document.find("over") != nullptr;
-  const bool plain = of_diff || of_curves;
-  if (!kind && !plain) return nullptr;
-  const bool of_heads = !plain && (*kind == SourceKind::run || *kind == SourceKind::theory ||
-                                   *kind == SourceKind::heads ||
-                                   (*kind == SourceKind::measured && of != TableOf::queries));
-  const bool has_rows = of == TableOf::growth ? !plain && *kind == SourceKind::allocation &&
+  if (!kind && !of_diff) return nullptr;
+  const bool of_heads = !of_diff && (*kind == SourceKind::run || *kind == SourceKind::theory ||
+                                     *kind == SourceKind::heads ||
+                                     (*kind == SourceKind::measured && of != TableOf::queries));
+  const bool has_rows = of == TableOf::growth ? !of_diff && *kind == SourceKind::allocation &&
                                                     !items_of(member(document, "growth")).empty()
                                               : of == TableOf::conditions || of_heads;
   if (!has_rows) {
@@ -533,11 +531,6 @@ std::unique_ptr<TableSource> table_of_document(const Value& document, const std:
   if (of_diff) {
     add_rows(*table, member(document, "differences"), {"condition", "figure"},
              {"in_mcse", "difference", "a", "b"});
-    return table;
-  }
-  if (of_curves) {
-    add_curves(*table, document);
-    std::erase_if(table->shown, [&](const std::string& name) { return !table->has(name); });
     return table;
   }
   switch (*kind) {
@@ -565,6 +558,9 @@ std::unique_ptr<TableSource> table_of_document(const Value& document, const std:
       break;
     case SourceKind::measured:
       add_measured_heads(*table, document, of);
+      break;
+    case SourceKind::curves:
+      add_curves(*table, document);
       break;
   }
   std::erase_if(table->shown, [&](const std::string& name) { return !table->has(name); });

@@ -35,8 +35,8 @@ class TableReader {
     if (!fs::is_directory(path, error)) {
       if (!add_file(path)) {
         throw InvalidInput(one_line(path) +
-                           ": is no document of run, theory, validate, allocate, hdi, heads or "
-                           "diff - give what --out or --json wrote");
+                           ": is no document of run, theory, validate, allocate, hdi, heads, "
+                           "along or diff - give what --out or --json wrote");
       }
       return;
     }

@@ -20,7 +20,8 @@ struct AlongArguments : CommonArguments {
                  request.min_over);
     options.flag("--slope", "Fit the slope of the logarithm of the figure on that of the key",
                  request.slope);
-    take(options, {{"--json", "Write this to a file, or - for standard output"}});
+    take(options,
+         {{"--json", "Write this to a file, or - for standard output"}, "--report", "--table"});
   }
 };
 

@@ -42,14 +42,6 @@ double millimetres(const std::string& text) {
   return all;
 }
 
-/// "mean squared error"
-std::string figure_words(const std::string& figure) {
-  if (figure == "mse") return "mean squared error";
-  std::string words = figure;
-  std::ranges::replace(words, '_', ' ');
-  return words;
-}
-
 const std::vector<double>* numbers_in(const TableColumn& column) {
   return std::get_if<std::vector<double>>(&column.cells);
 }
@@ -88,7 +80,7 @@ class FigurePlot {
       }
       const SlopeEstimate slope = log_log_slope(one.curve, curves.counts());
       if (std::isfinite(slope.slope.value)) {
-        curve.note = "slope " + with_minus_sign(estimate_text(slope.slope));
+        curve.note = slope_note(slope.slope);
       }
       panel.curves.push_back(std::move(curve));
     }
@@ -318,9 +310,11 @@ ExitCode plot(const PlotArguments& arguments) {
 }  // namespace
 
 void PlotArguments::list(Options& options) {
-  options.text("RESULT", "",
-               "A folder of --out, or a file of --json: of run, theory, validate, allocate, hdi",
-               result);
+  options.text(
+      "RESULT", "",
+      "A folder of --out, or a file of --json: of run, theory, validate, allocate, hdi, heads, "
+      "along",
+      result);
   options.text("--figure", "NAME",
                "A picture of the report, as components or precision, or a figure of the table, as "
                "mse, over --x; the default is the report's first picture",

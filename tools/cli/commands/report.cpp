@@ -15,7 +15,8 @@ struct ReportArguments {
   void list(Options& options) {
     options.texts(
         "DIR", "",
-        "Folders of --out, or files of --json: of run, theory, validate, allocate, hdi, heads",
+        "Folders of --out, or files of --json: of run, theory, validate, allocate, hdi, heads, "
+        "along",
         folders);
     options.text("--out", "FILE", "The file; the default is report.html", out);
   }

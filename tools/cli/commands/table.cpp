@@ -36,7 +36,7 @@ struct TableArguments {
   void list(Options& options) {
     options.texts("RESULT", "",
                   "Folders of --out, or files of --json: of run, theory, validate, allocate, hdi, "
-                  "heads, diff",
+                  "heads, along, diff",
                   results);
     options.value(
         "--figures", "NAME,...",
