@@ -256,31 +256,35 @@ HWY_INLINE double any_softmax(const SoftmaxRow<T>& row, T* x, std::size_t n) {
 }
 
 template <class T>
-HWY_INLINE double any_slopes(const T* weights, T* slopes, std::size_t n) {
+HWY_INLINE double any_slopes(const T* weights, T* slopes, std::size_t n, double by_log_sum) {
   constexpr Tag<T> tag;
   constexpr std::size_t lanes = lanes_of<T>;
   const double mean = sum_of_row<T>(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
     return hn::Mul(load_some(weights + i, count), load_some(slopes + i, count));
   });
-  const Lanes<T> centre = hn::Set(tag, static_cast<T>(mean));
+  const double from_mean = mean - by_log_sum;
+  const Lanes<T> centre = hn::Set(tag, static_cast<T>(from_mean));
   for (std::size_t i = 0; i < n; i += lanes) {
     const std::size_t count = std::min(lanes, n - i);
     const Lanes<T> from = hn::Sub(load_some(slopes + i, count), centre);
     store_some(hn::Mul(load_some(weights + i, count), from), slopes + i, count);
   }
-  return mean;
+  return from_mean;
 }
 
 template <class T>
-HWY_INLINE void any_cap_slopes(double scale, double softcap, T* x, std::size_t n) {
+HWY_INLINE double any_cap_slopes(double scale, double softcap, const T* x, T* slopes,
+                                 std::size_t n) {
   constexpr Tag<T> tag;
-  constexpr std::size_t lanes = lanes_of<T>;
   const Lanes<T> factor = hn::Set(tag, static_cast<T>(scale / softcap));
-  for (std::size_t i = 0; i < n; i += lanes) {
-    const std::size_t count = std::min(lanes, n - i);
-    const Lanes<T> share = hn::Tanh(tag, hn::Mul(load_some(x + i, count), factor));
-    store_some(hn::NegMulAdd(share, share, hn::Set(tag, T(1))), x + i, count);
-  }
+  return sum_of_row<T>(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
+    const Lanes<T> u = hn::Mul(load_some(x + i, count), factor);
+    const Lanes<T> share = hn::Tanh(tag, u);
+    const Lanes<T> steepness = hn::NegMulAdd(share, share, hn::Set(tag, T(1)));
+    const Lanes<T> slope = load_some(slopes + i, count);
+    store_some(hn::Mul(slope, steepness), slopes + i, count);
+    return hn::Mul(slope, hn::NegMulAdd(u, steepness, share));
+  });
 }
 
 HWY_ATTR void product_ff(LaneRows<const float> a, LaneRows<const float> b, LaneRows<float> out,
@@ -321,17 +325,19 @@ HWY_ATTR void columns_d(LaneRows<const double> a, LaneRows<const double> b, Lane
   const LeftFactor<double> left{a.data, a.columns, a.rows, Strides{1, a.stride}};
   any_product(left, b, out, panel, ProductTerm{}, true);
 }
-HWY_ATTR double slopes_f(const float* weights, float* slopes, std::size_t n) {
-  return any_slopes(weights, slopes, n);
+HWY_ATTR double slopes_f(const float* weights, float* slopes, std::size_t n, double by_log_sum) {
+  return any_slopes(weights, slopes, n, by_log_sum);
 }
-HWY_ATTR double slopes_d(const double* weights, double* slopes, std::size_t n) {
-  return any_slopes(weights, slopes, n);
+HWY_ATTR double slopes_d(const double* weights, double* slopes, std::size_t n, double by_log_sum) {
+  return any_slopes(weights, slopes, n, by_log_sum);
 }
-HWY_ATTR void cap_slopes_f(double scale, double softcap, float* x, std::size_t n) {
-  any_cap_slopes(scale, softcap, x, n);
+HWY_ATTR double cap_slopes_f(double scale, double softcap, const float* x, float* slopes,
+                             std::size_t n) {
+  return any_cap_slopes(scale, softcap, x, slopes, n);
 }
-HWY_ATTR void cap_slopes_d(double scale, double softcap, double* x, std::size_t n) {
-  any_cap_slopes(scale, softcap, x, n);
+HWY_ATTR double cap_slopes_d(double scale, double softcap, const double* x, double* slopes,
+                             std::size_t n) {
+  return any_cap_slopes(scale, softcap, x, slopes, n);
 }
 HWY_ATTR double difference_f(const float* a, const float* b, std::size_t n) {
   return any_difference(a, b, n);
@@ -414,12 +420,13 @@ void add_lane_product_of_columns(LaneRows<const float> a, LaneRows<const float> 
   HWY_DYNAMIC_DISPATCH(columns_f)(a, b, out, panel<float>());
 }
 template <>
-double softmax_slopes(const float* weights, float* slopes, std::size_t n) {
-  return HWY_DYNAMIC_DISPATCH(slopes_f)(weights, slopes, n);
+double softmax_slopes(const float* weights, float* slopes, std::size_t n, double by_log_sum) {
+  return HWY_DYNAMIC_DISPATCH(slopes_f)(weights, slopes, n, by_log_sum);
 }
 template <>
-void cap_slopes(double scale, double softcap, float* numbers, std::size_t n) {
-  HWY_DYNAMIC_DISPATCH(cap_slopes_f)(scale, softcap, numbers, n);
+double cap_slopes(double scale, double softcap, const float* products, float* slopes,
+                  std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(cap_slopes_f)(scale, softcap, products, slopes, n);
 }
 template <>
 void lane_distances(LaneRows<const double> a, LaneRows<const double> b, LaneRows<double> out) {
@@ -431,12 +438,13 @@ void add_lane_product_of_columns(LaneRows<const double> a, LaneRows<const double
   HWY_DYNAMIC_DISPATCH(columns_d)(a, b, out, panel<double>());
 }
 template <>
-double softmax_slopes(const double* weights, double* slopes, std::size_t n) {
-  return HWY_DYNAMIC_DISPATCH(slopes_d)(weights, slopes, n);
+double softmax_slopes(const double* weights, double* slopes, std::size_t n, double by_log_sum) {
+  return HWY_DYNAMIC_DISPATCH(slopes_d)(weights, slopes, n, by_log_sum);
 }
 template <>
-void cap_slopes(double scale, double softcap, double* numbers, std::size_t n) {
-  HWY_DYNAMIC_DISPATCH(cap_slopes_d)(scale, softcap, numbers, n);
+double cap_slopes(double scale, double softcap, const double* products, double* slopes,
+                  std::size_t n) {
+  return HWY_DYNAMIC_DISPATCH(cap_slopes_d)(scale, softcap, products, slopes, n);
 }
 template <>
 double absolute_difference(const float* a, const float* b, std::size_t n) {

@@ -63,13 +63,14 @@ struct SoftmaxRow {
 template <class T>
 double softmax_row(const SoftmaxRow<T>& row, T* numbers, std::size_t n);
 
-/// Derivatives by the logits of n weights from those by the weights, in their place:
-/// w_i (g_i - f) with f = sum_i w_i g_i, which it returns.
+/// Derivatives by the logits of n weights from those by the weights, in their place, and that by
+/// the logarithm of their sum: w_i (g_i - f) with f = sum_i w_i g_i - by_log_sum, which it returns.
 template <class T>
-double softmax_slopes(const T* weights, T* slopes, std::size_t n);
+double softmax_slopes(const T* weights, T* slopes, std::size_t n, double by_log_sum);
 
-/// Derivatives of the cap c tanh(u / c) at u = scale x, in the place of x.
+/// From derivatives by n capped logits c tanh(u / c), u = scale x, to those by u, in their place.
+/// Returns the derivative by c.
 template <class T>
-void cap_slopes(double scale, double softcap, T* numbers, std::size_t n);
+double cap_slopes(double scale, double softcap, const T* products, T* slopes, std::size_t n);
 
 }  // namespace headlab

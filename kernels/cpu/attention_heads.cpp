@@ -68,14 +68,14 @@ class GroupGradients {
       : batch_(batch), shape_(batch.shape), sequence_(sequence), to_(to) {
     const AttentionHead<T> head = batch.head(sequence, first_head);
     const std::size_t group = shape_.group(first_head);
-    value_stride_ = lay_side_by_side(head.v, values_);
+    if (head.v.data != nullptr) value_stride_ = lay_side_by_side(head.v, values_);
     const std::size_t keys = (sequence * shape_.groups + group) * shape_.keys;
     if (to.k != nullptr) k_ = dense(to.k + keys * shape_.k, shape_.keys, shape_.k);
     if (to.v != nullptr) v_ = dense(to.v + keys * shape_.e, shape_.keys, shape_.e);
     weights_of_.emplace(batch.rule, shape_, head.k, batch.distances);
   }
 
-  void add(std::size_t h, const T* upstream, const std::atomic<bool>* stop) {
+  void add(std::size_t h, const AttentionUpstream<T>& upstream, const std::atomic<bool>* stop) {
     const AttentionHead<T> head = batch_.head(sequence_, h);
     const std::size_t number = sequence_ * shape_.heads + h;
     const std::vector<std::uint32_t> rows = all_queries(shape_);
@@ -83,20 +83,22 @@ class GroupGradients {
     Sums sums;
     for (std::size_t first = 0; first < rows.size() && !stopped(stop); first += size) {
       const std::size_t count = std::min(size, rows.size() - first);
+      const std::size_t at = number * shape_.queries + first;
       add_tile(head, h, Rows(rows).subspan(first, count),
-               upstream + (number * shape_.queries + first) * shape_.e, sums);
+               {upstream.z + at * shape_.e, upstream.log_sums + at}, sums);
     }
     if (to_.sink != nullptr) to_.sink[number] = sums.sink;
     if (to_.alibi != nullptr) to_.alibi[number] = sums.alibi;
+    if (to_.softcap != nullptr) to_.softcap[number] = sums.softcap;
   }
 
  private:
   struct Sums {
-    double sink = 0, alibi = 0;
+    double sink = 0, alibi = 0, softcap = 0;
   };
 
-  void add_tile(const AttentionHead<T>& head, std::size_t h, Rows rows, const T* upstream,
-                Sums& sums) {
+  void add_tile(const AttentionHead<T>& head, std::size_t h, Rows rows,
+                const AttentionUpstream<T>& upstream, Sums& sums) {
     const KeyRange keys = weights_of_->range(rows);
     const std::size_t count = rows.size(), wide = keys.size();
     weights_.resize(count * wide);
@@ -105,13 +107,17 @@ class GroupGradients {
     weights_of_->weigh(head, h, rows, keys, weights_.data(), log_sums_.data());
     const auto weights = dense<const T>(weights_.data(), count, wide);
     const auto slopes = dense<const T>(slopes_.data(), count, wide);
-    const auto g = dense<const T>(upstream, count, shape_.e);
+    const auto g = dense<const T>(upstream.z, count, shape_.e);
     if (v_.data != nullptr) add_lane_product_of_columns<T>(weights, g, rows_of(v_, keys));
-    lane_product<T, T>(g, {values_.data() + keys.begin, shape_.e, wide, value_stride_},
-                       dense(slopes_.data(), count, wide));
+    if (head.v.data != nullptr) {
+      lane_product<T, T>(g, {values_.data() + keys.begin, shape_.e, wide, value_stride_},
+                         dense(slopes_.data(), count, wide));
+    }
     for (std::size_t r = 0; r < count; ++r) {
       T* row = slopes_.data() + r * wide;
-      const double mean = softmax_slopes(weights_.data() + r * wide, row, wide);
+      if (head.v.data == nullptr) std::copy_n(g.row(r) + keys.begin, wide, row);
+      const double mean =
+          softmax_slopes(weights_.data() + r * wide, row, wide, upstream.log_sums[r]);
       if (to_.sink != nullptr && std::isfinite(log_sums_[r])) {
         sums.sink -= std::exp(batch_.rule.sink[h] - log_sums_[r]) * mean;
       }
@@ -120,6 +126,11 @@ class GroupGradients {
         const std::size_t at = (sequence_ * shape_.heads + h) * shape_.queries + rows[r];
         std::copy_n(row, wide, to_.bias + at * shape_.keys + keys.begin);
       }
+    }
+    if (batch_.rule.softcap > 0) {
+      weights_of_->products(head, rows, keys, weights_.data());
+      sums.softcap += cap_slopes(batch_.rule.scale, batch_.rule.softcap, weights_.data(),
+                                 slopes_.data(), slopes_.size());
     }
     if (to_.q != nullptr || to_.k != nullptr) add_of_logits(head, h, rows, keys, slopes);
   }
@@ -134,18 +145,13 @@ class GroupGradients {
     return sum;
   }
 
-  /// From derivatives by what is added to the biases to those by queries and keys.
+  /// From derivatives by the scaled products or distances to those by queries and keys.
   void add_of_logits(const AttentionHead<T>& head, std::size_t h, Rows rows, KeyRange keys,
                      LaneRows<const T> slopes) {
-    const AttentionRule& rule = batch_.rule;
+    const double scale = batch_.rule.scale;
     const std::size_t count = rows.size(), wide = keys.size(), k = shape_.k;
-    if (rule.softcap > 0) {
-      weights_of_->products(head, rows, keys, weights_.data());
-      cap_slopes(rule.scale, rule.softcap, weights_.data(), weights_.size());
-      for (std::size_t i = 0; i < slopes_.size(); ++i) slopes_[i] *= weights_[i];
-    }
     // Of a squared distance: q - k, twice, in the place of the other factor.
-    const T factor = static_cast<T>(batch_.distances ? -2 * rule.scale : rule.scale);
+    const T factor = static_cast<T>(batch_.distances ? -2 * scale : scale);
     for (T& slope : slopes_) slope *= factor;
     const LaneRows<const T> own{head.q.row(rows[0]), count, k, head.q.stride};
     if (to_.q != nullptr) {
@@ -295,6 +301,14 @@ void attend_heads(const AttentionBatch<T>& batch, int threads, const std::atomic
         const std::size_t at = (b * shape.heads + h) * shape.queries + first;
         weights.resize(count * keys.size());
         weigher.weigh(head, h, own, keys, weights.data(), log_sums + at);
+        if (head.v.data == nullptr) {
+          for (std::size_t r = 0; r < count; ++r) {
+            T* row = std::fill_n(z + (at + r) * shape.e, keys.begin, T(0));
+            row = std::copy_n(weights.data() + r * keys.size(), keys.size(), row);
+            std::fill_n(row, shape.keys - keys.end, T(0));
+          }
+          continue;
+        }
         sums.resize(count * shape.e);
         lane_product<T, double>(dense<const T>(weights.data(), count, keys.size()),
                                 part(head.v, keys), dense(sums.data(), count, shape.e));
@@ -305,8 +319,9 @@ void attend_heads(const AttentionBatch<T>& batch, int threads, const std::atomic
 }
 
 template <class T>
-void attend_heads_backward(const AttentionBatch<T>& batch, const T* upstream, int threads,
-                           const std::atomic<bool>* stop, const AttentionGradients<T>& gradients) {
+void attend_heads_backward(const AttentionBatch<T>& batch, const AttentionUpstream<T>& upstream,
+                           int threads, const std::atomic<bool>* stop,
+                           const AttentionGradients<T>& gradients) {
   const AttentionShape& shape = batch.shape;
   const std::size_t heads = shape.heads / shape.groups;
   parallel_for(batch.sequences * shape.groups, threads, [&](std::size_t task) {
@@ -322,9 +337,11 @@ template void attend_heads(const AttentionBatch<float>&, int, const std::atomic<
                            double*);
 template void attend_heads(const AttentionBatch<double>&, int, const std::atomic<bool>*, double*,
                            double*);
-template void attend_heads_backward(const AttentionBatch<float>&, const float*, int,
-                                    const std::atomic<bool>*, const AttentionGradients<float>&);
-template void attend_heads_backward(const AttentionBatch<double>&, const double*, int,
-                                    const std::atomic<bool>*, const AttentionGradients<double>&);
+template void attend_heads_backward(const AttentionBatch<float>&, const AttentionUpstream<float>&,
+                                    int, const std::atomic<bool>*,
+                                    const AttentionGradients<float>&);
+template void attend_heads_backward(const AttentionBatch<double>&, const AttentionUpstream<double>&,
+                                    int, const std::atomic<bool>*,
+                                    const AttentionGradients<double>&);
 
 }  // namespace headlab

@@ -38,7 +38,8 @@ struct AttentionShape {
 /// One head of one sequence.
 template <class T>
 struct AttentionHead {
-  LaneRows<const T> q, k, v;                  ///< [T][k], [S][k], [S][e]
+  LaneRows<const T> q, k;                     ///< [T][k], [S][k]
+  LaneRows<const T> v = {};                   ///< [S][e]; empty: e = S, and z are the weights
   LaneRows<const T> bias = {};                ///< [T][S], of stride 0 where all queries share it
   LaneRows<const unsigned char> unseen = {};  ///< likewise; not 0: not seen
   const unsigned char* padding = nullptr;     ///< [S], not 0: a key that no query sees
@@ -97,15 +98,23 @@ struct AttentionBatch {
   std::function<AttentionHead<T>(std::size_t b, std::size_t h)> head = {};
 };
 
+/// Derivatives of some number by what attend_heads gives.
+template <class T>
+struct AttentionUpstream {
+  const T* z = nullptr;              ///< [B][H][T][e]
+  const double* log_sums = nullptr;  ///< [B][H][T]
+};
+
 /// What gradients are put in; null: not wanted.
 template <class T>
 struct AttentionGradients {
-  T* q = nullptr;           ///< [B][H][T][k]
-  T* k = nullptr;           ///< [B][G][S][k], 0 before
-  T* v = nullptr;           ///< [B][G][S][e], 0 before
-  T* bias = nullptr;        ///< [B][H][T][S], 0 before
-  double* sink = nullptr;   ///< [B][H]
-  double* alibi = nullptr;  ///< [B][H]
+  T* q = nullptr;             ///< [B][H][T][k]
+  T* k = nullptr;             ///< [B][G][S][k], 0 before
+  T* v = nullptr;             ///< [B][G][S][e], 0 before
+  T* bias = nullptr;          ///< [B][H][T][S], 0 before
+  double* sink = nullptr;     ///< [B][H]
+  double* alibi = nullptr;    ///< [B][H]
+  double* softcap = nullptr;  ///< [B][H]
 };
 
 /// The weighted values [B][H][T][e], 0 where a query sees no key, and log sums [B][H][T] as in
@@ -114,10 +123,10 @@ template <class T>
 void attend_heads(const AttentionBatch<T>& batch, int threads, const std::atomic<bool>* stop, T* z,
                   double* log_sums);
 
-/// Derivatives of sum z g. The weights are computed again.
-/// \param upstream g [B][H][T][e]
+/// From those derivatives to those by what attend_heads takes. The weights are computed again.
 template <class T>
-void attend_heads_backward(const AttentionBatch<T>& batch, const T* upstream, int threads,
-                           const std::atomic<bool>* stop, const AttentionGradients<T>& gradients);
+void attend_heads_backward(const AttentionBatch<T>& batch, const AttentionUpstream<T>& upstream,
+                           int threads, const std::atomic<bool>* stop,
+                           const AttentionGradients<T>& gradients);
 
 }  // namespace headlab

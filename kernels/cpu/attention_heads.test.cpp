@@ -2,6 +2,7 @@
 #include "kernels/cpu/attention_heads.h"
 
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,8 @@ struct Problem {
                       k = scattered_numbers(2 * 2 * 71 * 5, 2),
                       v = scattered_numbers(2 * 2 * 71 * 3, 3),
                       bias = scattered_numbers(4 * 63 * 71, 4),
-                      upstream = scattered_numbers(2 * 4 * 63 * 3, 5);
+                      upstream = scattered_numbers(2 * 4 * 63 * 3, 5),
+                      by_log_sums = scattered_numbers(2 * 4 * 63, 6);
   std::vector<unsigned char> unseen = std::vector<unsigned char>(63 * 71, 0);
 
   Problem() {
@@ -45,7 +47,7 @@ struct Problem {
   template <class T>
   struct Found {
     std::vector<T> z, q, k, v, bias;
-    std::vector<double> sums, sink, alibi;
+    std::vector<double> sums, sink, alibi, softcap;
   };
 
   template <class T>
@@ -62,8 +64,10 @@ struct Problem {
       AttentionHead<T> head{
           .q = {own_q.data() + (b * shape.heads + h) * shape.queries * 7, shape.queries, shape.k,
                 7},
-          .k = {own_k.data() + group * shape.keys * shape.k, shape.keys, shape.k, shape.k},
-          .v = {own_v.data() + group * shape.keys * shape.e, shape.keys, shape.e, shape.e}};
+          .k = {own_k.data() + group * shape.keys * shape.k, shape.keys, shape.k, shape.k}};
+      if (!v.empty()) {
+        head.v = {own_v.data() + group * shape.keys * shape.e, shape.keys, shape.e, shape.e};
+      }
       if (!masked) return head;
       head.bias = {own_bias.data() + h * shape.queries * shape.keys, shape.queries, shape.keys,
                    shape.keys};
@@ -81,18 +85,23 @@ struct Problem {
     out.bias.resize(windows * shape.keys);
     out.sink.resize(sequences * shape.heads);
     out.alibi.resize(sequences * shape.heads);
-    AttentionGradients<T> to{
-        .q = out.q.data(), .k = out.k.data(), .v = out.v.data(), .bias = out.bias.data()};
+    out.softcap.resize(sequences * shape.heads);
+    AttentionGradients<T> to{.q = out.q.data(),
+                             .k = out.k.data(),
+                             .v = v.empty() ? nullptr : out.v.data(),
+                             .bias = out.bias.data(),
+                             .softcap = out.softcap.data()};
     if (!rule.sink.empty()) to.sink = out.sink.data();
     if (!rule.alibi.empty()) to.alibi = out.alibi.data();
-    attend_heads_backward(batch, g.data(), threads, nullptr, to);
+    attend_heads_backward(batch, {g.data(), by_log_sums.data()}, threads, nullptr, to);
     return out;
   }
 
   double objective() const {
-    const std::vector<double> z = run<double>().z;
+    const Found<double> found = run<double>();
     double sum = 0;
-    for (std::size_t i = 0; i < z.size(); ++i) sum += z[i] * upstream[i];
+    for (std::size_t i = 0; i < found.z.size(); ++i) sum += found.z[i] * upstream[i];
+    for (std::size_t i = 0; i < found.sums.size(); ++i) sum += found.sums[i] * by_log_sums[i];
     return sum;
   }
 
@@ -133,6 +142,10 @@ void expect_derivatives(Problem problem) {
     expect(found.sink[h] + found.sink[h + shape.heads], problem.rule.sink[h], "sink", h);
     expect(found.alibi[h] + found.alibi[h + shape.heads], problem.rule.alibi[h], "alibi", h,
            static_cast<double>(problem.rule.window));
+  }
+  if (problem.rule.softcap > 0) {
+    const double by_all = std::accumulate(found.softcap.begin(), found.softcap.end(), 0.0);
+    expect(by_all, problem.rule.softcap, "softcap", 0);
   }
 }
 
@@ -178,6 +191,7 @@ TEST(AttentionHeads, AreTheSameInEveryInstructionSetAndType) {
       EXPECT_LE(relative_distance(doubles(found.bias), expected.bias), tolerance);
       EXPECT_LE(relative_distance(found.sink, expected.sink), tolerance);
       EXPECT_LE(relative_distance(found.alibi, expected.alibi), 71 * tolerance);
+      EXPECT_LE(relative_distance(found.softcap, expected.softcap), tolerance);
     };
     test::on_every_target([&] {
       expect(problem.run<double>(), of_doubles);
@@ -196,6 +210,26 @@ TEST(AttentionHeads, HaveTheSameBitsOnAnyNumberOfThreads) {
   EXPECT_EQ(one.bias, three.bias);
   EXPECT_EQ(one.sink, three.sink);
   EXPECT_EQ(one.alibi, three.alibi);
+  EXPECT_EQ(one.softcap, three.softcap);
+}
+
+TEST(AttentionHeads, WithoutValuesAreTheWeights) {
+  Problem ones = busy();
+  const std::size_t keys = ones.shape.keys;
+  ones.shape.e = keys;
+  ones.upstream = scattered_numbers(2 * 4 * 63 * keys, 5);
+  ones.v.assign(2 * 2 * keys * keys, 0);
+  for (std::size_t i = 0; i < 2 * 2 * keys; ++i) ones.v[i * keys + i % keys] = 1;
+  Problem bare = ones;
+  bare.v.clear();
+  const Problem::Found<float> found = bare.run<float>(), expected = ones.run<float>();
+  EXPECT_EQ(found.z, expected.z);
+  EXPECT_EQ(found.q, expected.q);
+  EXPECT_EQ(found.k, expected.k);
+  EXPECT_EQ(found.bias, expected.bias);
+  double sum = 0;
+  for (std::size_t s = 0; s < keys; ++s) sum += static_cast<double>(found.z[s]);
+  EXPECT_GT(sum, 0);
 }
 
 TEST(AttentionHeads, SeeKeysFarAwayByTheirDistance) {

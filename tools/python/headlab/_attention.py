@@ -7,14 +7,13 @@ import copy
 import functools
 import math
 import sys
-import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _engine
 from ._arguments import flag, index, whole
 from ._arrays import host_array
-from ._errors import HeadlabWarning, ScenarioError, translated
+from ._errors import ScenarioError, translated, warn
 from ._jobs import wait
 
 if TYPE_CHECKING:
@@ -89,13 +88,9 @@ class Numbers:
         torch = sys.modules["torch"]
         if not is_tensor(value):
             value = torch.from_numpy(host_array(_array(value, key), key))
-        if value.device.type == "meta":
-            raise ScenarioError(f"{key}: is an array on meta - copy it to the host, as .cpu() does")
         if value.dtype.is_complex:
             raise ScenarioError(f"{key}: is an array of {value.dtype}, needs real numbers")
-        if value.device.type != "cpu":
-            warnings.warn(f"{key}: copied from {value.device} to the host", HeadlabWarning, stacklevel=4)
-        value = value.to(device="cpu", dtype=getattr(torch, kind))
+        value = _on_host(value, key).to(getattr(torch, kind))
         self._check(value.detach().numpy(), key, added)
         return value
 
@@ -123,6 +118,24 @@ class Numbers:
         if self.tensors:
             return value.to(device=self._device, dtype=self._dtype)
         return value
+
+
+def _on_host(tensor: Any, key: str) -> Any:
+    """The same numbers where the engine can read them; says that they are copied."""
+    if tensor.layout is not sys.modules["torch"].strided:
+        raise ScenarioError(f"{key}: is a tensor of {tensor.layout} - make it dense, as .to_dense() does")
+    if tensor.device.type == "meta":
+        raise ScenarioError(f"{key}: is a tensor on meta, where it has no numbers")
+    if tensor.device.type != "cpu":
+        warn(f"{key}: copied from {tensor.device} to the host")
+    return tensor.cpu()
+
+
+def _host_array(value: Any, key: str) -> NDArray[Any]:
+    """The numbers of an array or a tensor that has no gradient."""
+    if is_tensor(value):
+        value = _on_host(value.detach(), key)
+    return host_array(_array(value, key), key)
 
 
 def _array(value: Any, key: str) -> Any:
@@ -180,7 +193,7 @@ class _Call:
         self.arrays: tuple[Any, ...] = (
             _spread(q, *self.lead, *q.shape[-3:]),
             _spread(k, *self.lead, *k.shape[-3:]),
-            _spread(v, *self.lead, self.groups, *v.shape[-2:]),
+            None if v is None else _spread(v, *self.lead, self.groups, *v.shape[-2:]),
             *(
                 None if one is None else _spread(one, *self.lead, self.heads, *window)
                 for one in (bias, unseen)
@@ -200,17 +213,22 @@ class _Call:
         z, sums = wait(made) if isinstance(made, _engine.Job) else made
         return z.reshape(*self.shape, -1), sums.reshape(self.shape)
 
-    def gradients(self, upstream: NDArray[Any], wanted: list[bool]) -> list[NDArray[Any] | None]:
+    def gradients(
+        self, upstream: NDArray[Any], by_sums: NDArray[Any], wanted: list[bool]
+    ) -> list[NDArray[Any] | None]:
         import numpy as np
 
         with translated():
             made = getattr(_engine, f"attend_backward_{self.kind}")(
-                np.ascontiguousarray(upstream), self.arrays, self.rule, wanted, self.threads
-            )
+                np.ascontiguousarray(upstream), np.ascontiguousarray(by_sums), self.arrays, self.rule,
+                wanted, self.threads,
+            )  # fmt: skip
         found = wait(made) if isinstance(made, _engine.Job) else made
         q, k, v = self.arrays[:3]
+        of_heads = self.shape[:-1]
         shapes = (
-            q.shape, k.shape, v.shape, (*self.shape, k.shape[-2]), self.shape[:-1], self.shape[:-1],
+            q.shape, k.shape, None if v is None else v.shape, (*self.shape, k.shape[-2]), of_heads,
+            of_heads, of_heads,
         )  # fmt: skip
         return [
             one.reshape(shape) if want else None
@@ -224,13 +242,16 @@ def _functions() -> Any:
     import torch
 
     def call(rule: Rule, unseen: Any, tensors: Any) -> _Call:
-        q, k, v, bias, sink, alibi = (None if one is None else one.detach().numpy() for one in tensors)
+        q, k, v, bias, sink, alibi, softcap = (None if one is None else one.detach().numpy() for one in tensors)
+        if softcap is not None:
+            rule = replace(rule, softcap=float(softcap))
         return _Call((q, k, v, bias, unseen), sink, alibi, rule)
 
     class Gradients(torch.autograd.Function):  # type: ignore[misc,unused-ignore]
         @staticmethod
         def forward(ctx: Any, rule: Rule, unseen: Any, wanted: Any, upstream: Any, *tensors: Any) -> Any:
-            found = call(rule, unseen, tensors).gradients(upstream.detach().numpy(), list(wanted))
+            given = (one.detach().numpy() for one in upstream)
+            found = call(rule, unseen, tensors).gradients(*given, list(wanted))
             return tuple(
                 None if one is None else torch.from_numpy(one).to(of.dtype).sum_to_size(of.shape)
                 for one, of in zip(found, tensors, strict=True)
@@ -245,13 +266,10 @@ def _functions() -> Any:
         def forward(ctx: Any, rule: Rule, unseen: Any, *tensors: Any) -> Any:
             ctx.rule, ctx.unseen = rule, unseen
             ctx.save_for_backward(*tensors)
-            z, sums = call(rule, unseen, tensors).values()
-            log_sums = torch.from_numpy(sums)
-            ctx.mark_non_differentiable(log_sums)
-            return torch.from_numpy(z), log_sums
+            return tuple(torch.from_numpy(one) for one in call(rule, unseen, tensors).values())
 
         @staticmethod
-        def backward(ctx: Any, upstream: Any, _: Any) -> Any:
+        def backward(ctx: Any, *upstream: Any) -> Any:
             wanted = ctx.needs_input_grad[2:]
             found = Gradients.apply(ctx.rule, ctx.unseen, wanted, upstream, *ctx.saved_tensors)
             return (None, None, *found)
@@ -260,22 +278,25 @@ def _functions() -> Any:
 
 
 def attend(
-    q: Any, k: Any, v: Any, bias: Any, unseen: Any, sink: Any, alibi: Any, rule: Rule
-) -> tuple[Any, NDArray[Any]]:
-    """Values [..., H, T, e] and log sums [..., H, T] of arrays of one kind, in NumPy or PyTorch."""
+    q: Any, k: Any, v: Any, bias: Any = None, unseen: Any = None, sink: Any = None, alibi: Any = None,
+    softcap: Any = None, *, rule: Rule,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Values [..., H, T, e] and log sums [..., H, T] of arrays of one kind, in NumPy or PyTorch.
+
+    Without values the weights [..., H, T, S]. A soft cap is a tensor here, a number in the rule.
+    """
     if is_tensor(q):
-        z, sums = _functions().apply(rule, unseen, q, k, v, bias, sink, alibi)
-        return z, sums.numpy()
+        return _functions().apply(rule, unseen, q, k, v, bias, sink, alibi, softcap)  # type: ignore[no-any-return]
     return _Call((q, k, v, bias, unseen), sink, alibi, rule).values()
 
 
-def require_seen(sums: NDArray[Any], empty: str, names: str) -> None:
+def require_seen(sums: Any, empty: str, names: str) -> None:
     """Rejects queries that see no key, by the index of the first."""
     import numpy as np
 
     if empty == "zero":
         return
-    none = np.isneginf(sums)
+    none = np.isneginf(sums.detach().numpy() if is_tensor(sums) else sums)
     if none.any():
         at = ", ".join(str(int(i)) for i in np.argwhere(none)[0])
         raise ScenarioError(
@@ -299,9 +320,7 @@ def _require_fit(array: Any, key: str, shape: tuple[int, int, int]) -> Any:
 
 def unseen_of(mask: Any, shape: tuple[int, int, int]) -> NDArray[Any]:
     """Keys that are not seen [..., H or 1, T or 1, S]."""
-    if is_tensor(mask):
-        mask = mask.detach().cpu()
-    mask = host_array(_array(mask, "mask"), "mask")
+    mask = _host_array(mask, "mask")
     if mask.dtype != bool:
         raise ScenarioError(
             f"mask: is of {mask.dtype}, needs booleans, True where a key is seen (what is added is the bias)"
@@ -314,9 +333,7 @@ def _behind(length: Any, keys: int) -> NDArray[Any]:
     """Keys that are padding [..., 1, 1, S]."""
     import numpy as np
 
-    if is_tensor(length):
-        length = length.detach().cpu()
-    count = host_array(_array(length, "length"), "length")
+    count = _host_array(length, "length")
     if count.dtype != np.int64 or (count < 0).any() or (count > keys).any():
         raise ScenarioError(f"length: needs whole numbers from 0 to {keys}")
     behind: NDArray[Any] = np.arange(keys) >= count[..., None, None, None]
@@ -340,11 +357,18 @@ def _of_heads(value: Any, key: str, numbers: Numbers, heads: int) -> Any:
     return value
 
 
+def _one_number(numbers: Numbers, tensor: Any, key: str) -> Any:
+    """A tensor of one number above 0, without axes."""
+    tensor = numbers.read(tensor, key)
+    positive(tensor.detach(), key)
+    return tensor.reshape(())
+
+
 def positive(value: Any, key: str) -> float:
     """A number above 0, of Python or in an array."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):  # the last of tensors of several numbers
         raise ScenarioError(f"{key}: is {type(value).__name__}, needs a number above 0") from None
     if not 0 < number < math.inf:
         raise ScenarioError(f"{key}: is {number}, needs a number above 0")
@@ -359,13 +383,13 @@ def attention(
     scale: Any = None,
     mask: Any = None,
     window: int | None = None,
-    softcap: float | None = None,
+    softcap: Any = None,
     bias: Any = None,
     alibi: Any = None,
     sink: Any = None,
     length: Any = None,
     leave_one_out: bool = False,
-    need: Literal["z", "lse"] = "z",
+    need: Literal["z", "lse", "omega"] = "z",
     empty: Literal["raise", "zero"] = "raise",
     threads: int | None = None,
 ) -> Any:
@@ -390,9 +414,9 @@ def attention(
         True where a key is seen; "causal": keys up to p. PyTorch's ``is_causal`` counts from the first
         key and differs where T < S. Without it all keys are seen.
     window : int, optional
-        Only the last so many keys, up to and with p.
-    softcap : float, optional
-        In units of the logits. It has no gradient.
+        Without the keys before the last so many up to and with p. Those after p are the mask's.
+    softcap : float or tensor of one number, optional
+        In units of the logits.
     bias : array or tensor [..., H or 1, T or 1, S], optional
         Added to the logits. Below -6e4 a key is not seen, as in additive masks.
     alibi, sink : array or tensor [H], optional
@@ -401,18 +425,20 @@ def attention(
         Keys of each sequence that are valid; those behind them are padding.
     leave_one_out : bool, optional
         Without the key at p.
-    need : "z" or "lse"
-        The values, or the logarithm of the sum of exponentials, which has no gradient.
+    need : "z", "lse" or "omega"
+        The values; the logarithms of the sums of exponentials, the sink's with them; or the overlap
+        of heads, sum_s w_hts w_lts, which takes memory for all weights. v counts for "z" alone.
     empty : "raise" or "zero"
-        What becomes of queries that see no key: an error with the index of the first, or the value 0.
+        What becomes of queries that see no key: an error with the index of the first, or values and
+        overlaps of 0 and a logarithm of -inf.
     threads : int, optional
         All of the machine without it. The bits do not depend on it.
 
     Returns
     -------
-    array or tensor [..., H, T, e], or [..., H, T] for the sums
+    array or tensor [..., H, T, e]; [..., H, T] for "lse", [..., T, H, H] for "omega"
         In the type of q and on its device. Tensors of PyTorch come back as tensors through which
-        gradients flow to every argument that is a tensor but `softcap`; there are no second
+        gradients flow to every argument that is a tensor of real numbers; there are no second
         derivatives. Computed on the host in float64 for float64, otherwise in float32.
 
     Raises
@@ -432,9 +458,9 @@ def attention(
     >>> attention(q, k, v, scale=1.0, mask="causal").round(3).tolist()
     [[[1.0, 0.0], [0.269, 0.731]]]
     """
-    numbers = Numbers(q, "q", (k, v, scale, bias, alibi, sink))
-    if need not in ("z", "lse"):
-        raise ScenarioError(f'need: is {need!r} (allowed: "z", "lse")')
+    numbers = Numbers(q, "q", (k, v, scale, softcap, bias, alibi, sink))
+    if need not in ("z", "lse", "omega"):
+        raise ScenarioError(f'need: is {need!r} (allowed: "z", "lse", "omega")')
     if empty not in ("raise", "zero"):
         raise ScenarioError(f'empty: is {empty!r} (allowed: "raise", "zero")')
     q, k, v = (numbers.read(one, key) for one, key in ((q, "q"), (k, "k"), (v, "v")))
@@ -462,13 +488,12 @@ def attention(
             raise ScenarioError(f"window: is {window}, needs 1 or more")
     if queries > keys and (rule.causal or rule.window or rule.leave_own_out or alibi is not None):
         raise ScenarioError(f"q: has {queries} queries, more than the {keys} keys among which they stand")
-    if softcap is not None:
-        if wants_gradient(softcap):
-            raise ScenarioError("softcap: has no gradient - detach it")
-        rule = replace(rule, softcap=positive(softcap, "softcap"))
+    if is_tensor(softcap):
+        softcap = _one_number(numbers, softcap, "softcap")
+    elif softcap is not None:
+        rule, softcap = replace(rule, softcap=positive(softcap, "softcap")), None
     if is_tensor(scale):
-        positive(scale.detach(), "scale")
-        q = q * scale.to(q)
+        q = q * _one_number(numbers, scale, "scale")
     else:
         rule = replace(rule, scale=width**-0.5 if scale is None else positive(scale, "scale"))
     shape = (heads, queries, keys)
@@ -478,11 +503,15 @@ def attention(
         unseen = behind if unseen is None else unseen | behind
     bias = None if bias is None else _require_fit(numbers.read(bias, "bias", added=True), "bias", shape)
     alibi, sink = (_of_heads(one, key, numbers, heads) for one, key in ((alibi, "alibi"), (sink, "sink")))
-    _require_leads(q=q, k=k, v=v, bias=bias, mask=unseen)
-    if need == "lse" and wants_gradient(q, k, v, bias, alibi, sink):
-        raise ScenarioError('need: "lse" has no gradient - detach q, k and v')
-    z, sums = attend(q, k, v, bias, unseen, sink, alibi, rule)
+    _require_leads(q=q, k=k, v=v if need == "z" else None, bias=bias, mask=unseen)
+    if need != "z":  # values of the first sequence, as narrow as can be, or none: the weights
+        v = v[(0,) * (v.ndim - 3)][..., :1] if need == "lse" else None
+    z, sums = attend(q, k, v, bias, unseen, sink, alibi, softcap, rule=rule)
     require_seen(sums, empty, "[..., H, T]")
-    if need == "lse":
-        z = sys.modules["torch"].from_numpy(sums) if numbers.tensors else sums.astype(z.dtype)
-    return numbers.give(z[0] if plain and z.shape[0] == 1 else z)
+    if need == "omega":
+        weights = z.swapaxes(-3, -2)
+        z = weights @ weights.swapaxes(-2, -1)
+    elif need == "lse":
+        z = sums if numbers.tensors else sums.astype(z.dtype)
+    alone = plain and z.ndim == {"z": 3, "lse": 2, "omega": 0}[need]
+    return numbers.give(z[0] if alone else z)

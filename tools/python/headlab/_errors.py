@@ -54,6 +54,17 @@ class HeadlabWarning(UserWarning):
     """What is to be known of a result: interrupted, orthonormalised, kept files."""
 
 
+def warn(message: str) -> None:
+    """Warns at the line of the user's that called the package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, HeadlabWarning, stacklevel=level)
+
+
+#: Where frames of a call lie before those of its caller.
+_INSIDE = (__name__.partition(".")[0], "contextlib")
+
 #: Names that arrays of the caller have where a scenario names a file, with the keys they stand at.
 ARRAYS_BY_FILE: dict[str, str] = {}
 
@@ -110,7 +121,7 @@ def translated() -> Iterator[None]:
         raise rejected(str(error)) from None
     finally:
         for line in _engine.take_file_notes():
-            warnings.warn(_words(line), HeadlabWarning, stacklevel=4)
+            warn(_words(line))
 
 
 def _set_foreign_reader() -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from ._arguments import flag, whole
 from ._attention import (
     Numbers, Rule, attend, is_tensor, require_seen, squared_norms, unseen_of, wants_gradient,
 )  # fmt: skip
-from ._errors import HeadlabWarning, ScenarioError, translated
+from ._errors import ScenarioError, translated, warn
 from ._jobs import wait
 from .heads import Heads
 
@@ -188,7 +187,7 @@ def nw(
     q, k, bias, rule = _logits(numbers, law, given, rule, x, at, w, w_q, tracked)
     unseen = None if mask is None or rule.causal else unseen_of(mask, (w.shape[0], asked, n))
     try:
-        z, sums = attend(q, k, columns, bias, unseen, None, None, rule)
+        z, sums = attend(q, k, columns, bias, unseen, rule=rule)
     except ValueError as error:
         if isinstance(error, ScenarioError):
             raise
@@ -257,11 +256,9 @@ def _by_engine(
             out[(*item, own, slice(None), p)], few = wait(made) if isinstance(made, _engine.Job) else made
             without += few
     if without:
-        warnings.warn(
+        warn(
             f"{without} of {out.size} windows have no weight in float32: they were summed relative "
-            "to their largest kernel value, or took the value of the nearest key where all are 0",
-            HeadlabWarning,
-            stacklevel=3,
+            "to their largest kernel value, or took the value of the nearest key where all are 0"
         )
     if numbers.tensors:
         return sys.modules["torch"].from_numpy(out)

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any
 
 from . import _engine
-from ._errors import HeadlabWarning, translated
+from ._errors import translated, warn
 
 Progress = bool | Callable[[dict[str, Any]], object]
 
@@ -112,7 +111,7 @@ def wait(job: _engine.Job, progress: Progress = False) -> Any:
 
 
 def warn_unfinished(complete: bool, interrupted: bool, what: str) -> None:
-    """Says to the caller of the caller why not all was computed."""
+    """Says why not all was computed."""
     if not complete:
         why = "interrupted" if interrupted else "max_time reached"
-        warnings.warn(f"{why}: {what}", HeadlabWarning, stacklevel=3)
+        warn(f"{why}: {what}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +12,7 @@ from . import _engine as engine
 from ._arguments import flag, index, text, whole
 from ._arguments import path as path_text
 from ._arrays import array_of_lists, host_array
-from ._errors import HeadlabWarning, ScenarioError, translated
+from ._errors import ScenarioError, translated, warn
 from ._jobs import Progress, wait
 from ._labelled import Labelled, frame_of, suggestion
 
@@ -86,7 +85,7 @@ def _host(value: Any, name: str) -> tuple[NDArray[Any], bool]:
         if kind == "torch.bfloat16":  # NumPy has none
             value = value.float()
         if not str(getattr(value, "device", "cpu")).startswith("cpu"):
-            warnings.warn(f"arrays on {value.device} are copied to the host", HeadlabWarning, stacklevel=4)
+            warn(f"arrays on {value.device} are copied to the host")
         value = value.cpu()
     elif kind == "bfloat16":
         value = value.astype("float32")

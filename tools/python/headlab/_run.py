@@ -8,7 +8,6 @@ import json
 import os
 import re
 import tempfile
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from . import _engine
 from ._arguments import Backend, Simd, assign, duration, flag, index, whole
 from ._arguments import path as path_text
 from ._arguments import text as text_of
-from ._errors import HeadlabError, HeadlabWarning, RunError, ScenarioError, rejected, translated
+from ._errors import HeadlabError, RunError, ScenarioError, rejected, translated, warn
 from ._jobs import Progress, finish, watch
 from ._labelled import Labelled, dataset_of_group, frame_of
 from ._scenario import ScenarioLike, Sets, Source, save_arrays
@@ -467,7 +466,7 @@ def _finished(outcome: _engine.RunOutcome, source: Source, out: str | None, inte
     if not outcome.complete:
         why = "interrupted" if interrupted else "max_time reached"
         more = "; resume=True continues" if out is not None and outcome.conditions > 0 else ""
-        warnings.warn(f"{why}: kept {outcome.kept}{more}", HeadlabWarning, stacklevel=3)
+        warn(f"{why}: kept {outcome.kept}{more}")
     return result
 
 

@@ -7,7 +7,6 @@ import copy
 import hashlib
 import os
 import tomllib
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from . import _engine
 from ._arguments import path as path_text
 from ._arrays import array_of_lists, as_rows, host_array, is_array
-from ._errors import ARRAYS_BY_FILE, HeadlabWarning, ScenarioError, rejected, translated
+from ._errors import ARRAYS_BY_FILE, ScenarioError, rejected, translated, warn
 from ._labelled import suggestion
 
 if TYPE_CHECKING:
@@ -187,11 +186,7 @@ class _Plain:
         if self.orthonormalised:
             what = ", ".join(sorted(self.orthonormalised))
             off = max(self.orthonormalised.values())
-            warnings.warn(
-                f"{what}: orthonormal to {off:.1g} only, made orthonormal by QR",
-                HeadlabWarning,
-                stacklevel=4,
-            )
+            warn(f"{what}: orthonormal to {off:.1g} only, made orthonormal by QR")
 
 
 class Scenario:

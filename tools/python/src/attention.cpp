@@ -7,6 +7,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
+#include <tuple>
 #include <type_traits>
 
 #include "engine/files/available_memory.h"
@@ -84,7 +85,9 @@ struct HeadsOfCaller {
   }
 };
 
-/// \param arrays q, k, v, bias and unseen, which may be None, of the same leading axes
+/// \param arrays q, k, v, bias and unseen, of the same leading axes; the last three may be None,
+/// and
+///               without values they are the weights themselves
 /// \param rule sequences, softcap, scale, causal, window, leave_own_out, alibi, sink, distances
 template <class T>
 std::shared_ptr<HeadsOfCaller<T>> heads_of_caller(const nb::tuple& arrays, const nb::dict& rule,
@@ -92,7 +95,7 @@ std::shared_ptr<HeadsOfCaller<T>> heads_of_caller(const nb::tuple& arrays, const
   const auto call = std::make_shared<HeadsOfCaller<T>>();
   call->q = Places<T>(nb::cast<Matrices<T>>(arrays[0]));
   call->k = Places<T>(nb::cast<Matrices<T>>(arrays[1]));
-  call->v = Places<T>(nb::cast<Matrices<T>>(arrays[2]));
+  if (!arrays[2].is_none()) call->v = Places<T>(nb::cast<Matrices<T>>(arrays[2]));
   if (!arrays[3].is_none()) call->bias = Places<T>(nb::cast<Matrices<T>>(arrays[3]));
   if (!arrays[4].is_none()) call->unseen = Places<bool>(nb::cast<Matrices<bool>>(arrays[4]));
   AttentionBatch<T>& batch = call->batch;
@@ -102,7 +105,7 @@ std::shared_ptr<HeadsOfCaller<T>> heads_of_caller(const nb::tuple& arrays, const
                  .queries = call->q.rows(),
                  .keys = call->k.rows(),
                  .k = call->q.columns(),
-                 .e = call->v.columns()};
+                 .e = call->v.empty() ? call->k.rows() : call->v.columns()};
   batch.rule = {.scale = nb::cast<double>(rule["scale"]),
                 .softcap = nb::cast<double>(rule["softcap"]),
                 .causal = nb::cast<bool>(rule["causal"]),
@@ -157,10 +160,9 @@ nb::object attend_arrays(const nb::tuple& arrays, const nb::dict& rule,
 template <class T>
 struct Gradients {
   std::shared_ptr<HeadsOfCaller<T>> call;
-  const T* upstream = nullptr;
-  std::vector<bool> wanted = {};  ///< q, k, v, bias, sink, alibi
+  AttentionUpstream<T> upstream = {};
   std::vector<T> q = {}, k = {}, v = {}, bias = {};
-  std::vector<double> sink = {}, alibi = {};
+  std::vector<double> sink = {}, alibi = {}, softcap = {};
 
   void operator()(const std::atomic<bool>* stop) {
     const auto pointer = [](auto& of) { return of.empty() ? nullptr : of.data(); };
@@ -169,19 +171,26 @@ struct Gradients {
                                    .v = pointer(v),
                                    .bias = pointer(bias),
                                    .sink = pointer(sink),
-                                   .alibi = pointer(alibi)};
+                                   .alibi = pointer(alibi),
+                                   .softcap = pointer(softcap)};
     attend_heads_backward(call->batch, upstream, call->threads, stop, to);
   }
   nb::object object() {
     const auto array = [](auto& of) { return array_object(std::move(of), {of.size()}); };
-    return nb::make_tuple(array(q), array(k), array(v), array(bias), array(sink), array(alibi));
+    return nb::make_tuple(array(q), array(k), array(v), array(bias), array(sink), array(alibi),
+                          array(softcap));
   }
 };
 
 template <class T>
-nb::object attend_arrays_backward(
-    const nb::ndarray<const T, nb::c_contig, nb::device::cpu>& upstream, const nb::tuple& arrays,
-    const nb::dict& rule, const std::vector<bool>& wanted, const OptionalText& threads) {
+using Contiguous = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
+
+/// \param wanted q, k, v, bias, sink, alibi, softcap
+template <class T>
+nb::object attend_arrays_backward(const Contiguous<T>& upstream,
+                                  const Contiguous<double>& by_log_sums, const nb::tuple& arrays,
+                                  const nb::dict& rule, const std::vector<bool>& wanted,
+                                  const OptionalText& threads) {
   const auto call = heads_of_caller<T>(arrays, rule, threads);
   const AttentionShape& shape = call->batch.shape;
   const std::size_t windows = call->heads() * shape.queries, keys = call->groups() * shape.keys;
@@ -190,15 +199,17 @@ nb::object attend_arrays_backward(
                                size(2, keys * shape.e), size(3, windows * shape.keys)};
   require_memory((sizes[0] + sizes[1] + sizes[2] + sizes[3]) * sizeof(T), "for the gradients",
                  "queries");
-  auto work = std::make_shared<Gradients<T>>(Gradients<T>{call, upstream.data()});
+  auto work = std::make_shared<Gradients<T>>(
+      Gradients<T>{call, AttentionUpstream<T>{upstream.data(), by_log_sums.data()}});
   work->q.resize(sizes[0]);
   work->k.resize(sizes[1]);
   work->v.resize(sizes[2]);
   work->bias.resize(sizes[3]);
   work->sink.resize(size(4, call->heads()));
   work->alibi.resize(size(5, call->heads()));
-  return here_or_as_job(3 * call->terms() <= terms_in_place, std::pair(upstream, arrays),
-                        std::move(work));
+  work->softcap.resize(size(6, call->heads()));
+  return here_or_as_job(3 * call->terms() <= terms_in_place,
+                        std::tuple(upstream, by_log_sums, arrays), std::move(work));
 }
 
 /// {"law": name, parameter: value} as it was read.
@@ -224,11 +235,12 @@ void bind_attention_of(nb::module_& module, const char* forward, const char* bac
   module.def(forward, &attend_arrays<T>, nb::arg("arrays"), nb::arg("rule"),
              nb::arg("threads").none(),
              nb::sig(("def " + std::string(forward) + "(" + given + rest).c_str()));
-  module.def(backward, &attend_arrays_backward<T>, nb::arg("upstream"), nb::arg("arrays"),
-             nb::arg("rule"), nb::arg("wanted"), nb::arg("threads").none(),
-             nb::sig(("def " + std::string(backward) + "(upstream: typing.Any, " + given +
-                      "wanted: list[bool], " + rest)
-                         .c_str()));
+  module.def(
+      backward, &attend_arrays_backward<T>, nb::arg("upstream"), nb::arg("by_log_sums"),
+      nb::arg("arrays"), nb::arg("rule"), nb::arg("wanted"), nb::arg("threads").none(),
+      nb::sig(("def " + std::string(backward) + "(upstream: typing.Any, by_log_sums: typing.Any, " +
+               given + "wanted: list[bool], " + rest)
+                  .c_str()));
 }
 
 }  // namespace
