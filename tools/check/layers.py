@@ -4,9 +4,11 @@
 
 A room is a folder, with the folders below it that are not rooms of their own. A file includes files of
 its own room and of rooms above it in the list, never of one below it; two modules (x.h with x.cpp and
-x-inl.h) never include one another in a circle; helpers of tests are included by tests alone. What a machine is
-like is asked in one file, kernels/host.cpp, where tests can answer in its place.
+x-inl.h, or one of the Python package) never include one another in a circle; helpers of tests are
+included by tests alone. What a machine is like is asked in one file, kernels/host.cpp, where tests can
+answer in its place.
 """
+import glob
 import os
 import re
 import sys
@@ -61,6 +63,8 @@ MACHINE = re.compile(
     r"\bgetenv\b|hardware_concurrency|gethostname|get_nprocs|_SC_NPROCESSORS|system_clock|\bgetpw|/proc/cpuinfo")
 HOST = "kernels/host.cpp"
 INCLUDE = re.compile(r'\s*#\s*include\s*["<]([^">]+)[">]')
+PACKAGE = "tools/python/headlab"
+IMPORT = re.compile(r"\s*from \.(\w*) import (.+)")
 
 
 def module(path):
@@ -87,6 +91,17 @@ def read_includes(root):
                 with open(os.path.join(root, path), encoding="utf-8") as file:
                     lines = [INCLUDE.match(line) for line in file]
                 found[path] = [line[1] for line in lines if line and line[1].split("/")[0] in FLOORS]
+    return found
+
+
+def read_imports(root):
+    """{module: [imported modules]} of the Python package, by paths without endings."""
+    found = {}
+    for path in glob.glob(os.path.join(root, PACKAGE, "*.py")):
+        with open(path, encoding="utf-8") as file:
+            lines = [line for line in map(IMPORT.match, file) if line]
+        names = [one for line in lines for one in ([line[1]] if line[1] else re.findall(r"(\w+)(?: as \w+)?", line[2]))]
+        found[f"{PACKAGE}/{os.path.basename(path)[:-3]}"] = [f"{PACKAGE}/{one}" for one in names]
     return found
 
 
@@ -150,7 +165,11 @@ def main():
     includes = read_includes(sys.argv[1])
     if not includes:
         sys.exit(f"layers.py: no source file under {sys.argv[1]}")
-    faults = [*against_the_order(includes), *circles(includes), *asks_the_machine(sys.argv[1], includes)]
+    faults = [
+        *against_the_order(includes),
+        *circles({**includes, **read_imports(sys.argv[1])}),
+        *asks_the_machine(sys.argv[1], includes),
+    ]
     for fault in faults:
         print(fault)
     print(f"{len(includes)} files, {len(faults)} faults")

@@ -76,6 +76,9 @@ headlab_planted_fault(machine "kernels/wrong.cpp:1: asks the machine .getenv., w
 headlab_planted_fault(circle "in a circle: engine/run/a, engine/run/b"
   engine/run/a.h "#include \"engine/run/b.h\"" engine/run/b.h "#pragma once"
   engine/run/b.cpp "#include \"engine/run/a.h\"")
+headlab_planted_fault(import_circle "in a circle: tools/python/headlab/_a, tools/python/headlab/_b"
+  kernels/a.h "#pragma once" tools/python/headlab/_a.py "def f():\n    from ._b import g"
+  tools/python/headlab/_b.py "from . import _a as a")
 headlab_planted_fault(helper "engine/run/a.h: includes engine/testing/b.h, a helper of tests"
   engine/run/a.h "#include \"engine/testing/b.h\"" engine/testing/b.h "#pragma once")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _engine
 from ._arguments import Backend, assign, duration, path, whole
+from ._documented import documented
 from ._errors import RunError, ScenarioError, translated
 from ._jobs import Progress, finish, warn_unfinished
 from ._labelled import dataset_of_group
@@ -60,6 +61,7 @@ class Allocation(Document):
         return dataset_of_group(self._content)
 
 
+@documented
 def allocate(
     scenario: ScenarioLike,
     budget: int | Iterable[int],
@@ -98,14 +100,10 @@ def allocate(
 
     Parameters
     ----------
-    scenario : path, TOML text, dict or Scenario
-        What to simulate (docs/scenario.md).
     budget : int or list
         D = H d_k, in dimensions.
     n : int or list, optional
         Training points, instead of the scenario's.
-    set : dict or list of "KEY=VALUE", optional
-        Keys to set, over those of the scenario.
     rule : "fixed", "sqrt_dim", "rate", "tuned", or several
         Bandwidths of the candidates.
     source : "simulation", "exact" or "theory"
@@ -118,20 +116,6 @@ def allocate(
         Every setting of the sweep.
     out : path, optional
         Folder of map.json and map.nc.
-    overwrite : bool
-        True replaces what is there; otherwise it stays.
-    replicates : int, optional
-        Training sets, instead of the scenario's.
-    seed : int, optional
-        Instead of the scenario's.
-    backend : "auto", "reference", "cpu" or "cuda"
-        What computes; "auto" takes the GPU where there is one.
-    threads : int, optional
-        All of the machine without it. The bits do not depend on it.
-    max_time : float or str, optional
-        Seconds, or a text as "30m", after which the work stops.
-    progress : bool or callable
-        True shows a bar; a function is called with a dict.
 
     Returns
     -------

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _engine
 from ._arguments import flag, index, whole
 from ._arrays import host_array
+from ._documented import documented
 from ._errors import ScenarioError, translated, warn
 from ._jobs import wait
 
@@ -250,8 +251,8 @@ def _functions() -> Any:
     class Gradients(torch.autograd.Function):  # type: ignore[misc,unused-ignore]
         @staticmethod
         def forward(ctx: Any, rule: Rule, unseen: Any, wanted: Any, upstream: Any, *tensors: Any) -> Any:
-            given = (one.detach().numpy() for one in upstream)
-            found = call(rule, unseen, tensors).gradients(*given, list(wanted))
+            by_z, by_sums = (one.detach().numpy() for one in upstream)
+            found = call(rule, unseen, tensors).gradients(by_z, by_sums, list(wanted))
             return tuple(
                 None if one is None else torch.from_numpy(one).to(of.dtype).sum_to_size(of.shape)
                 for one, of in zip(found, tensors, strict=True)
@@ -375,6 +376,7 @@ def positive(value: Any, key: str) -> float:
     return number
 
 
+@documented
 def attention(
     q: Any,
     k: Any,
@@ -431,8 +433,6 @@ def attention(
     empty : "raise" or "zero"
         What becomes of queries that see no key: an error with the index of the first, or values and
         overlaps of 0 and a logarithm of -inf.
-    threads : int, optional
-        All of the machine without it. The bits do not depend on it.
 
     Returns
     -------

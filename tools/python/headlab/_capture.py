@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ._activations import Activations, from_attention
 from ._arguments import index
 from ._captured_arrays import mask_of, numbers_of, output_map_of, seen_by, tokens_of, valid_of, with_room
+from ._documented import documented
 from ._errors import ScenarioError
-from ._measured import Activations, from_attention
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -320,6 +321,7 @@ class Capture:
         return given
 
 
+@documented
 def capture(model: Any, layers: Iterable[int] | None = None) -> Capture:
     """Keeps what the attention layers of a model of transformers do in a ``with`` block.
 
@@ -331,8 +333,6 @@ def capture(model: Any, layers: Iterable[int] | None = None) -> Capture:
     ----------
     model : transformers model
         One that uses the attention interface of transformers.
-    layers : list of int, optional
-        Layers of the model; all without it.
 
     Returns
     -------

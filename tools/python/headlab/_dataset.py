@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _engine
 from ._arguments import index, whole
+from ._documented import documented
 from ._errors import ScenarioError, translated
 from ._jobs import Progress, wait
 from ._labelled import suggestion
@@ -60,6 +61,7 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
         given = (self._source, self.replicates, self.condition, self._options, self._threads, False)
         return TrainingSets, given
 
+    @documented
     def draw(self, first: int, count: int, *, threads: int | None = None) -> Arrays:
         """Training sets `first` .. `first + count - 1`, counted from 0, in arrays of their own.
 
@@ -69,8 +71,6 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
             Number of the first, from 0.
         count : int
             How many.
-        threads : int, optional
-            All of the machine without it. The bits do not depend on it.
 
         Returns
         -------
@@ -189,6 +189,7 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
         return Batches(self, batch, dtype)
 
 
+@documented
 def dataset(
     scenario: ScenarioLike,
     replicates: int | float,
@@ -208,24 +209,14 @@ def dataset(
 
     Parameters
     ----------
-    scenario : path, TOML text, dict or Scenario
-        What to simulate (docs/scenario.md).
     replicates : int
         Number of training sets.
-    set : dict or list of "KEY=VALUE", optional
-        Keys to set, over those of the scenario.
     condition : int, optional
         Which, from 0, where the scenario has several.
-    seed : int, optional
-        Instead of the scenario's.
     estimates : bool
         Adds ``head_estimates`` [replicate, query, head].
     weights : bool
         Adds ``attention_weights`` [replicate, query, head, n].
-    threads : int, optional
-        All of the machine without it. The bits do not depend on it.
-    progress : bool or callable
-        True shows a bar; a function is called with a dict.
 
     Returns
     -------

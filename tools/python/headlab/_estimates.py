@@ -13,6 +13,7 @@ from ._arguments import flag, whole
 from ._attention import (
     Numbers, Rule, attend, is_tensor, require_seen, squared_norms, unseen_of, wants_gradient,
 )  # fmt: skip
+from ._documented import documented
 from ._errors import ScenarioError, translated, warn
 from ._jobs import wait
 from .heads import Heads
@@ -49,6 +50,7 @@ def _columns(y: Any, n: int, heads: int, of_x: int, per_head: bool) -> tuple[Any
     return columns, vector
 
 
+@documented
 def nw(
     X: Any,
     Y: Any,
@@ -93,8 +95,6 @@ def nw(
         Y has responses for each head: [..., H, n] or [..., H, n, p].
     empty : "raise" or "zero"
         What becomes of queries that see no row: an error with the index of the first, or 0.
-    threads : int, optional
-        All of the machine without it. The bits do not depend on it.
 
     Returns
     -------

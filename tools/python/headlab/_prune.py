@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from . import _engine as engine
+from ._activations import Activations
 from ._arguments import flag, index, text, whole
+from ._documented import documented, documented_like
 from ._errors import ScenarioError, translated
 from ._jobs import wait
-from ._labelled import frame_of, suggestion
+from ._labelled import Labelled, frame_of, suggestion
 
 if TYPE_CHECKING:
     import pandas
     from numpy.typing import NDArray
-
-    from ._measured import Activations, Measured
 
 _BY = ("refit", "spread", "second_order", "sensitivity", "random")
 #: Sequences for each head of all layers that pairs of second order need: F has rank B at most.
@@ -230,13 +230,9 @@ class Plan(_Edits):
             for i, (layer, head) in enumerate(self.order)
         )
 
+    @documented
     def maps(self, steps: int | None = None) -> dict[int, tuple[NDArray[Any], NDArray[Any] | None]]:
         """Output maps [H, e, d] of the changed layers after so many steps, with what the bias gains.
-
-        Parameters
-        ----------
-        steps : int, optional
-            How many steps of the plan; all without it.
 
         Returns
         -------
@@ -263,15 +259,9 @@ class Plan(_Edits):
         return {layer: self._layers[layer].without(some, self.refit) for layer, some in changed.items()}
 
     @contextmanager
+    @documented
     def applied(self, model: Any = None, steps: int | None = None) -> Iterator[None]:
         """The model without the heads; afterwards it has its bits again. By default that of the capture.
-
-        Parameters
-        ----------
-        model : PyTorch model, optional
-            The captured one without it.
-        steps : int, optional
-            How many steps of the plan; all without it.
 
         Returns
         -------
@@ -286,6 +276,7 @@ class Plan(_Edits):
         with self._edited(self._modules(model), self._maps_of(self.order[: self._steps(steps)])):
             yield
 
+    @documented
     def evaluate(
         self, loss: Callable[[], Any], *, model: Any = None, document: Any = None,
         steps: Sequence[int] | None = None, random: int = 8, seed: int = 0,
@@ -299,12 +290,10 @@ class Plan(_Edits):
         ----------
         loss : callable
             Gives an array [B] of nats of each sequence.
-        model : PyTorch model, optional
-            The captured one without it.
         document : array [B], optional
             The document of each sequence; each its own without it.
-        steps : int, optional
-            How many steps of the plan; all without it.
+        steps : list of int, optional
+            Numbers of steps, a row each; all steps at once without it.
         random : int
             Random orders to compare with.
         seed : int
@@ -344,14 +333,12 @@ class Plan(_Edits):
             )  # fmt: skip
         return frame_of(rows)
 
+    @documented
     def write(
         self, checkpoint: str | os.PathLike[str], out: str | os.PathLike[str], *, steps: int | None = None,
         output_name: str | None = None, overwrite: bool = False,
     ) -> None:  # fmt: skip
         """Writes the checkpoint without the heads: output maps changed, shapes and all else kept.
-
-        `output_name`: tensors of the output maps where no capture tells them, as
-        "model.layers.{}.self_attn.o_proj.weight" (an nn.Linear: [d, H e]).
 
         Parameters
         ----------
@@ -359,12 +346,9 @@ class Plan(_Edits):
             Folder of the model.
         out : path
             Folder to be made.
-        steps : int, optional
-            How many steps of the plan; all without it.
         output_name : str, optional
-            Name of the output maps, with {} for the layer.
-        overwrite : bool
-            True replaces what is there; otherwise it stays.
+            Tensors of the output maps where no capture tells them, with {} for the layer, as
+            "model.layers.{}.self_attn.o_proj.weight" (an nn.Linear: [d, H e]).
 
         Raises
         ------
@@ -399,16 +383,19 @@ class LowRank(_Edits):
             for head, (error, size) in enumerate(errors)
         )
 
+    @documented_like(Plan.maps)
     def maps(self) -> Maps:
         """Output maps [H, e, d] of the layers, with what the bias gains."""
         return dict(self._maps)
 
     @contextmanager
+    @documented_like(Plan.applied)
     def applied(self, model: Any = None) -> Iterator[None]:
         """The model with these maps; afterwards it has its bits again. By default that of the capture."""
         with self._edited(self._modules(model), self._maps):
             yield
 
+    @documented_like(Plan.evaluate)
     def evaluate(self, loss: Callable[[], Any], *, model: Any = None, document: Any = None) -> pandas.DataFrame:
         """What the lower rank costs: `loss()` gives the nats of each sequence [B], of text not measured on."""
         before, numbers = _losses(loss, document)
@@ -416,6 +403,7 @@ class LowRank(_Edits):
             added = _nats(loss) - before
         return frame_of([{"rank": self.rank, "cost": added.mean(), "cost_se": _error(added, numbers)}])
 
+    @documented_like(Plan.write)
     def write(
         self, checkpoint: str | os.PathLike[str], out: str | os.PathLike[str], *, output_name: str | None = None,
         overwrite: bool = False,
@@ -458,7 +446,7 @@ def _greedy(costs: Callable[[Head], float], take: Callable[[Head], None], heads:
     return order
 
 
-def _order(layers: dict[int, _Layer], measured: Measured, by: str, seed: int, heads: list[Head], count: int) -> list[Head]:
+def _order(layers: dict[int, _Layer], measured: Labelled, by: str, seed: int, heads: list[Head], count: int) -> list[Head]:
     import numpy as np
 
     if by == "random":
@@ -501,15 +489,12 @@ def _loss_products(layers: dict[int, _Layer], heads: list[Head]) -> NDArray[Any]
     return products if len(u) >= _SEQUENCES_FOR_PAIRS * len(heads) else np.diag(np.diag(products))
 
 
-def _source_of(measured: Measured) -> Activations:
-    if measured._source is None:
+def _layers_of(
+    measured: Labelled, source: Activations | None, layers: Any, threads: int | None
+) -> tuple[dict[int, _Layer], Activations]:
+    """What plans need of the layers, all of them for None, and where it is from."""
+    if source is None:
         raise ScenarioError("measured: a plan needs the activations - measure them in this process")
-    return measured._source
-
-
-def _layers_of(measured: Measured, layers: Any, threads: int | None) -> dict[int, _Layer]:
-    """What plans need of the layers, all of them for None."""
-    source = _source_of(measured)
     numbers = [int(one) for one in measured["layer"]]
     wanted = numbers if layers is None else [index("layers", one) for one in layers]
     found: dict[int, _Layer] = {}
@@ -519,27 +504,30 @@ def _layers_of(measured: Measured, layers: Any, threads: int | None) -> dict[int
         with translated():
             job = engine.removal_moments(source._engine, number, whole(threads))
         found[number] = _Layer(number, wait(job))
-    return found
+    return found, source
 
 
-def low_rank(measured: Measured, rank: int, layers: Any, threads: int | None) -> LowRank:
+def low_rank(
+    measured: Labelled, source: Activations | None, rank: int, layers: Any, threads: int | None
+) -> LowRank:
     """See Measured.low_rank."""
-    found = _layers_of(measured, layers, threads)
+    found, source = _layers_of(measured, source, layers, threads)
     most = min(one.size for one in found.values())
     if not 1 <= index("rank", rank) <= most:
         raise ScenarioError(f"rank: is {rank} (allowed: 1 to {most})")
-    return LowRank(found, rank, _source_of(measured))
+    return LowRank(found, rank, source)
 
 
 def prune(
-    measured: Measured, remove: Any, by: str, refit: bool, layers: Any, seed: int, threads: int | None
-) -> Plan:
+    measured: Labelled, source: Activations | None, remove: Any, by: str, refit: bool, layers: Any, seed: int,
+    threads: int | None,
+) -> Plan:  # fmt: skip
     """See Measured.prune."""
     import numpy as np
 
     if text("by", by) not in _BY:
         raise ScenarioError(f"by: {by!r} is no order{suggestion(by, _BY)}")
-    found = _layers_of(measured, layers, threads)
+    found, source = _layers_of(measured, source, layers, threads)
     least = int(min(measured["documents"]))
     for one in found.values():
         needed = _TOKENS_FOR_COLUMN * len(one.map)
@@ -563,7 +551,7 @@ def prune(
     else:
         order = _order(found, measured, by, index("seed", seed), heads, _count_of(remove, len(heads)))
     predicted = _predictions(found, order, refit, heads)
-    return Plan(found, order, predicted, refit, _source_of(measured))
+    return Plan(found, order, predicted, refit, source)
 
 
 def _predictions(

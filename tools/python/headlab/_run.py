@@ -19,6 +19,7 @@ from . import _engine
 from ._arguments import Backend, Simd, assign, duration, flag, index, whole
 from ._arguments import path as path_text
 from ._arguments import text as text_of
+from ._documented import documented
 from ._errors import HeadlabError, RunError, ScenarioError, rejected, translated, warn
 from ._jobs import Progress, finish, watch
 from ._labelled import Labelled, dataset_of_group, frame_of
@@ -310,6 +311,7 @@ class Result(Tabular, Labelled):
         """A row for each replicate and query: estimate, truth and squared error (needs pandas)."""
         return self.first_replicates(None)
 
+    @documented
     def first_replicates(self, count: int | None, threads: int | None = None) -> pandas.DataFrame:
         """Truth, estimate and squared error of the first replicates of each condition.
 
@@ -317,8 +319,6 @@ class Result(Tabular, Labelled):
         ----------
         count : int or None
             Replicates of each condition; None: all.
-        threads : int, optional
-            All of the machine without it. The bits do not depend on it.
 
         Returns
         -------
@@ -345,6 +345,7 @@ class Result(Tabular, Labelled):
 
         return Plots(self)
 
+    @documented
     def save(
         self, folder: str | os.PathLike[str], *, overwrite: bool = False, nodes: bool = True
     ) -> None:
@@ -357,8 +358,6 @@ class Result(Tabular, Labelled):
         ----------
         folder : path
             Made if it is not there.
-        overwrite : bool
-            True replaces what is there; otherwise it stays.
         nodes : bool
             With the moments, from which a run is continued.
 
@@ -470,6 +469,7 @@ def _finished(outcome: _engine.RunOutcome, source: Source, out: str | None, inte
     return result
 
 
+@documented
 def run(
     scenario: ScenarioLike,
     set: Sets = None,
@@ -495,36 +495,29 @@ def run(
 
     Parameters
     ----------
-    scenario
-        Path of a TOML file, TOML text, dict or Scenario. In a dict ``heads.subspaces`` may be an
-        array [H, d, k] with orthonormal columns and ``data.design`` one of rows [N, d]; they are
-        read where they are. Any NumPy or DLPack array on the host will do.
-    set
-        Keys to change: ``{"data.n": 1000, "heads.kernel.bandwidth": 0.5}``.
-    replicates, seed
-        Instead of those in the scenario.
-    backend, threads
-        "auto", "reference", "cpu" or "cuda"; all processors without `threads`. Results have the
-        same bits for any number of threads.
-    simd
-        "avx512", "avx2" or "portable": pins the instructions of the backend cpu, for this process
-        from then on. Results differ in their last bits between them.
-    out, resume, overwrite, checkpoint
-        Folder for results.nc and summary.json, written every `checkpoint` seconds (60) too; earlier
-        results there are continued or replaced, or else the call is rejected.
-    until
+    scenario : path, TOML text, dict or Scenario
+        In a dict ``heads.subspaces`` may be an array [H, d, k] with orthonormal columns and
+        ``data.design`` one of rows [N, d]; they are read where they are. Any NumPy or DLPack array on
+        the host will do.
+    simd : "avx512", "avx2" or "portable", optional
+        Pins the instructions of the backend cpu, for this process from then on. Results differ in
+        their last bits between them.
+    out : path, optional
+        Folder for results.nc and summary.json.
+    resume : bool
+        Continues earlier results in `out`. Without it and `overwrite` the call is rejected there.
+    until : dict or str, optional
         Runs until standard errors are small enough: ``{"mse": "1%"}``; `replicates` are the most.
-    max_time
-        Seconds, or "30m".
-    nodes
+    checkpoint : float or str, optional
+        Seconds between two states of the files in `out`; 60 without it.
+    nodes : bool
         With the moments behind the figures, from which a run is continued.
-    compare
+    compare : bool
         Closed forms beside the figures, ``r.summary["conditions"][0]["theory"]``.
-    against, difference
-        As in the program; ``r.difference()`` needs neither.
-    progress
-        True for a bar, or a function that is called with a dict about ten times a second. What it
-        raises stops the run and is raised here.
+    against : str, optional
+        As in the program; ``r.difference()`` needs neither this nor `difference`.
+    difference : str, optional
+        Likewise.
 
     Returns
     -------
@@ -539,8 +532,8 @@ def run(
     RunError
         Disk, memory or device failed; ``error.result`` has what could not be written.
 
-    Example
-    -------
+    Examples
+    --------
     >>> import headlab as hl
     >>> r = hl.run("scenarios/quickstart.toml", replicates=64)
     >>> r["mse"].shape, bool((r["mse_mcse"] > 0).all())
@@ -556,6 +549,7 @@ def run(
     return _finished(outcome, source, given["out"], interrupted)
 
 
+@documented
 def iter_run(
     scenario: ScenarioLike,
     set: Sets = None,
@@ -582,26 +576,10 @@ def iter_run(
 
     Parameters
     ----------
-    scenario : path, TOML text, dict or Scenario
-        What to simulate (docs/scenario.md).
-    set : dict or list of "KEY=VALUE", optional
-        Keys to set, over those of the scenario.
     every : float
         Seconds between two results.
-    replicates : int, optional
-        Training sets, instead of the scenario's.
-    seed : int, optional
-        Instead of the scenario's.
-    backend : "auto", "reference", "cpu" or "cuda"
-        What computes; "auto" takes the GPU where there is one.
-    threads : int, optional
-        All of the machine without it. The bits do not depend on it.
     until : dict or str, optional
         Stop where errors are that small, as {"mse": "1%"}.
-    max_time : float or str, optional
-        Seconds, or a text as "30m", after which the work stops.
-    progress : bool or callable
-        True shows a bar; a function is called with a dict.
 
     Returns
     -------

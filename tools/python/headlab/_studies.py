@@ -19,6 +19,7 @@ from ._arguments import path as path_text
 from ._arguments import text as text_of
 from ._arguments import whole
 from ._arrays import as_rows
+from ._documented import documented
 from ._errors import ScenarioError, translated
 from ._jobs import Progress, finish, wait, warn_unfinished
 from ._labelled import Labelled, suggestion
@@ -50,6 +51,7 @@ class Theory(Tabular, Labelled):
         return self._table
 
 
+@documented
 def theory(
     scenario: ScenarioLike,
     set: Sets = None,
@@ -64,14 +66,8 @@ def theory(
 
     Parameters
     ----------
-    scenario : path, TOML text, dict or Scenario
-        What to simulate (docs/scenario.md).
-    set : dict or list of "KEY=VALUE", optional
-        Keys to set, over those of the scenario.
     source : "auto", "exact" or "first_order"
         Which form.
-    threads : int, optional
-        All of the machine without it. The bits do not depend on it.
 
     Returns
     -------
@@ -129,6 +125,7 @@ def _verdict(row: dict[str, Any]) -> Verdict:
     return Verdict(**fields)
 
 
+@documented
 def validate(
     *claims: str | ScenarioLike,
     level: Literal["quick", "full"] = "quick",
@@ -152,18 +149,6 @@ def validate(
         Names of built-in claims, or scenarios that state some.
     level : "quick" or "full"
         How many replicates.
-    seed : int, optional
-        Instead of the scenario's.
-    replicates : int, optional
-        Training sets, instead of the scenario's.
-    backend : "auto", "reference", "cpu" or "cuda"
-        What computes; "auto" takes the GPU where there is one.
-    threads : int, optional
-        All of the machine without it. The bits do not depend on it.
-    max_time : float or str, optional
-        Seconds, or a text as "30m", after which the work stops.
-    progress : bool or callable
-        True shows a bar; a function is called with a dict.
 
     Returns
     -------
@@ -273,6 +258,7 @@ class Diversity(Document):
         return list(found.get("pairs", []))
 
 
+@documented
 def hdi(
     heads: Heads | str | os.PathLike[str] | Any,
     *,
@@ -297,8 +283,6 @@ def hdi(
         Of the random heads.
     top : int
         Pairs to list.
-    threads : int, optional
-        All of the machine without it. The bits do not depend on it.
 
     Returns
     -------
@@ -335,6 +319,7 @@ class Compression(Document):
         self.heads = heads
 
 
+@documented
 def compress(
     heads: Heads | str | os.PathLike[str],
     rank: int,
@@ -362,16 +347,12 @@ def compress(
         Inputs of the heads; N(0, I) without it.
     centre : bool
         Fit to the covariance of the keys.
-    layer : int, optional
-        One layer; all without it.
     n : int
         Keys that a query weighs.
     replicates : int
         Sets of keys, each with 16 queries.
     seed : int
         Of keys and queries.
-    threads : int, optional
-        All of the machine without it. The bits do not depend on it.
 
     Returns
     -------
@@ -419,6 +400,7 @@ class Replay(Labelled):
         return self._table
 
 
+@documented
 def replay(
     scenario: ScenarioLike,
     replicate: int,
@@ -433,20 +415,10 @@ def replay(
 
     Parameters
     ----------
-    scenario : path, TOML text, dict or Scenario
-        What to simulate (docs/scenario.md).
     replicate : int
         Number of the replicate, from 0.
     condition : int
         Number of the condition, from 0.
-    set : dict or list of "KEY=VALUE", optional
-        Keys to set, over those of the scenario.
-    seed : int, optional
-        Instead of the scenario's.
-    backend : "auto", "reference", "cpu" or "cuda"
-        What computes; "auto" takes the GPU where there is one.
-    threads : int, optional
-        All of the machine without it. The bits do not depend on it.
 
     Returns
     -------

@@ -4,19 +4,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-if TYPE_CHECKING:
-    from ._dataset import TrainingSets
+
+class Sets(Protocol):
+    """What is used of training sets."""
+
+    replicates: int
+
+    def draw(self, first: int, count: int, *, threads: int | None = None) -> dict[str, Any]: ...
 
 
 class Batches(IterableDataset):  # type: ignore[misc,unused-ignore]
     """Dicts of tensors, `batch` training sets each; workers of a DataLoader share them."""
 
-    def __init__(self, sets: TrainingSets, batch: int, dtype: Any) -> None:
+    def __init__(self, sets: Sets, batch: int, dtype: Any) -> None:
         self.sets = sets
         self.batch = batch
         self.dtype = torch.get_default_dtype() if dtype is None else dtype

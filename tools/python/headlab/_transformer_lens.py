@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ._activations import Activations, from_attention
 from ._arguments import index
+from ._documented import documented
 from ._errors import ScenarioError
-from ._measured import Activations, from_attention
 
 
 def _heads_second(tensor: Any) -> Any:
@@ -50,6 +51,7 @@ def _layer(cache: Any, model: Any, number: int) -> dict[str, Any]:
     return given
 
 
+@documented
 def from_transformer_lens(
     cache: Any, model: Any, layers: Iterable[int] | None = None, *, document: Any = None
 ) -> Activations:
@@ -65,8 +67,6 @@ def from_transformer_lens(
         Arrays by the names of their hooks.
     model : HookedTransformer
         The model they are of.
-    layers : list of int, optional
-        Layers of the model; all without it.
     document : array [B], optional
         The document of each sequence; each its own without it.
 

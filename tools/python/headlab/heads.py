@@ -9,18 +9,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from . import _engine as engine
+from ._activations import Activations as Activations
+from ._activations import from_attention as from_attention
+from ._activations import open_activations as open_activations
 from ._arrays import array_of_lists, host_array
 from ._arguments import assign, flag, index, text, whole
 from ._arguments import path as path_text
+from ._documented import documented, documented_like
 from ._errors import ScenarioError, translated
 from ._capture import Capture as Capture
 from ._capture import capture as capture
 from ._jobs import Progress, wait
-from ._measured import Activations as Activations
 from ._measured import Measured as Measured
-from ._measured import from_attention as from_attention
 from ._measured import measure as measure
-from ._measured import open_activations as open_activations
 from ._measured import open_measured as open_measured
 from ._transformer_lens import from_transformer_lens as from_transformer_lens
 
@@ -96,28 +97,14 @@ class Heads:
         with translated():
             return cast("NDArray[Any] | None", self._engine.w_q(layer))
 
+    @documented_like(w_q)
     def w_k(self, layer: int) -> NDArray[Any] | None:
-        """Projections of keys [H, d, k].
-
-        Parameters
-        ----------
-        layer : int
-            Number of the layer in the model.
-
-        Returns
-        -------
-        array [H, d, k] or None
-            None where the file has none.
-
-        Raises
-        ------
-        ScenarioError
-            No such layer.
-        """
+        """Projections of keys [H, d, k]."""
         layer = index("layer", layer)
         with translated():
             return cast("NDArray[Any] | None", self._engine.w_k(layer))
 
+    @documented
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Writes NetCDF (.nc), or NPY (.npy) of a single layer, as ``headlab import-heads``.
 
@@ -125,8 +112,6 @@ class Heads:
         ----------
         path : path
             Ends in .nc, or in .npy.
-        overwrite : bool
-            True replaces what is there; otherwise it stays.
 
         Raises
         ------
@@ -179,6 +164,7 @@ def _heads_of_bytes(content: bytes, name: str) -> Heads:
             return Heads(engine.read_heads(path, name))
 
 
+@documented
 def from_safetensors(
     checkpoint: str | os.PathLike[str],
     layer: int | None = None,
@@ -203,8 +189,6 @@ def from_safetensors(
     ----------
     checkpoint : path
         A safetensors file, the index of several, or their folder.
-    layer : int, optional
-        One layer; all without it.
     arch : str
         A family of ``headlab list architectures``; "auto" as config.json says.
     config : path, optional
@@ -221,10 +205,6 @@ def from_safetensors(
         Of the gain of the norm in front, likewise.
     biases : bool
         Keep biases, as weights of a last input that is always 1: d grows by one.
-    threads : int, optional
-        All of the machine without it. The bits do not depend on it.
-    progress : bool or callable
-        True shows a bar; a function is called with a dict.
 
     Returns
     -------

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import pydoc
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ import headlab as hl
 
 
 #: Modules of helpers, which public modules import.
-INNER = {f"headlab.{name}" for name in ("_arguments", "_arrays", "_errors", "_jobs")}
+INNER = {f"headlab.{name}" for name in ("_arguments", "_arrays", "_documented", "_errors", "_jobs")}
 
 
 def sections(text: str) -> dict[str, str]:
@@ -113,6 +114,47 @@ def test_a_function_without_a_section_is_found() -> None:
         "does not say what x is", "does not say what it returns", "does not say what it raises",
     ]  # fmt: skip
     assert complaints("whole", whole) == []
+
+
+def test_common_arguments_are_described_once() -> None:
+    from headlab._documented import SHARED, documented, documented_like
+
+    shown = pydoc.render_doc(hl.theory, renderer=pydoc.plaintext)
+    for text in (hl.theory.__doc__ or "", inspect.getdoc(hl.theory) or "", shown):
+        assert SHARED["threads"][1] in text
+        # In the order of the call, whoever wrote them.
+        places = [text.index(f"{one} : ") for one in ("scenario", "set", "source", "threads")]
+        assert places == sorted(places)
+    # Those of a scenario are those of functions that take one.
+    for name, member in public():
+        for key in ("seed", "replicates", "backend"):
+            if inspect.isfunction(member) and SHARED[key][1] in (member.__doc__ or ""):
+                assert {"scenario", "claims"} & inspect.signature(member).parameters.keys(), f"{name}: {key}"
+
+    def of_two(threads: int, x: int) -> None:
+        """Does it.
+
+        Parameters
+        ----------
+        x, y : int
+            Numbers.
+
+        Raises
+        ------
+        ValueError
+            Never.
+        """
+
+    with pytest.raises(ValueError, match="of_two: describes y, which it does not take"):
+        documented(of_two)
+
+    @documented_like(of_two)
+    def of_one(x: int) -> None:
+        """Does less."""
+
+    found = sections(of_one.__doc__ or "")
+    assert found["Parameters"] == "x, y : int\n    Numbers.\n\n" and "Never." in found["Raises"]
+    assert found[""] == "Does less.\n\n"
 
 
 def test_mypy_finds_a_wrong_word(tmp_path: Path) -> None:

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queries, keys, values and outputs of attention layers: hl.heads.from_attention and open_activations."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from . import _engine as engine
+from ._arguments import flag, index, text
+from ._arguments import path as path_text
+from ._arrays import array_of_lists, host_array
+from ._documented import documented
+from ._errors import ScenarioError, translated, warn
+from ._labelled import suggestion
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ARRAYS = (
+    "q", "k", "v", "W_O", "b_O", "z", "residual", "grad_z", "grad_output", "W_V", "attention",
+    "output", "bias", "alibi", "sink", "valid", "length", "document", "tokens", "target",
+)  # fmt: skip
+_NUMBERS = ("scale", "window", "softcap")
+_LAYOUTS = ("bhtk", "bthk")
+
+
+class Activations:
+    """Queries, keys, values and outputs of attention layers, in memory or in a file."""
+
+    def __init__(self, given: engine.Activations) -> None:
+        self._engine = given
+        # Of a capture: the model, and of each layer the name of its output map and whether that is [H e, d].
+        self._model: Any = None
+        self._targets: dict[int, tuple[str, bool]] | None = None
+        self._folded = False  # the output maps are not those of a checkpoint
+
+    @property
+    def layers(self) -> list[int]:
+        """Numbers of the layers."""
+        with translated():
+            return list(self._engine.layers)
+
+    @documented
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Writes NetCDF (.nc), as ``headlab import-activations``.
+
+        Parameters
+        ----------
+        path : path
+            A file that ends in .nc.
+
+        Raises
+        ------
+        ScenarioError
+            The file is there already, or cannot be written.
+        """
+        with translated():
+            self._engine.save(path_text("path", path), flag("overwrite", overwrite))
+
+    def __repr__(self) -> str:
+        return f"{self._engine.source}: layers {', '.join(map(str, self.layers))}"
+
+
+def _host(value: Any, name: str) -> tuple[NDArray[Any], bool]:
+    """The numbers on the host, and whether they are floats of 16 bits."""
+    if isinstance(value, list | tuple):
+        value = array_of_lists(value, name)
+    kind = str(getattr(value, "dtype", ""))
+    half = kind.endswith("float16")  # bfloat16 too
+    if hasattr(value, "detach"):
+        value = value.detach()
+        if kind == "torch.bfloat16":  # NumPy has none
+            value = value.float()
+        if not str(getattr(value, "device", "cpu")).startswith("cpu"):
+            warn(f"arrays on {value.device} are copied to the host")
+        value = value.cpu()
+    elif kind == "bfloat16":
+        value = value.astype("float32")
+    return host_array(value, name), half
+
+
+def _put_layer(prefix: str, given: Mapping[str, Any], arrays: dict[str, Any], texts: dict[str, str]) -> None:
+    import numpy as np
+
+    for name, value in given.items():
+        if name not in (*_ARRAYS, *_NUMBERS, "mask", "precision"):
+            known = (*_ARRAYS, *_NUMBERS, "mask")
+            raise ScenarioError(f"{name}: no such array of a layer{suggestion(name, known)}")
+        if value is None:
+            continue
+        if name in _NUMBERS:
+            arrays[prefix + name] = np.array(float(value))
+        elif name in ("mask", "precision") and isinstance(value, str):
+            texts[prefix + name] = value
+        else:
+            array, half = _host(value, name)
+            if name == "mask" and array.dtype != np.bool_:
+                raise ScenarioError('mask: is no array of booleans (or "causal", "full")')
+            if half and name in ("q", "k", "v"):
+                texts[prefix + "precision"] = "half"
+            arrays[prefix + name] = array
+
+
+def _heads_second(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays [B, T, H, k] as [B, H, T, k]."""
+    by_head = ("q", "k", "v", "z", "grad_z")
+    return {name: one.swapaxes(1, 2) if name in by_head and one is not None else one for name, one in given.items()}
+
+
+def from_attention(
+    q: Any = None,
+    k: Any = None,
+    v: Any = None,
+    W_O: Any = None,  # noqa: N803 - the names of the files
+    *,
+    layer: int = 0,
+    mask: Any = "causal",
+    layout: str = "bhtk",
+    **given: Any,
+) -> Activations:
+    """Activations from arrays of NumPy, PyTorch, JAX and others (docs/heads-on-text.md).
+
+    `q` [B, H, T, k], `k` [B, G, S, k], `v` [B, G, S, e] as the attention sees them, `W_O` [H, e, d].
+    By name: `scale` (k**-0.5), `window`, `softcap`, `bias`, `alibi`, `sink`, `z`, `residual`,
+    `grad_z`, `grad_output`, `W_V`, `b_O`, `attention`, `output`, `document`, `tokens`, `target`, `length`,
+    `valid`. `mask` is "causal", "full" or booleans [B or 1, H or 1, T, S]. Several layers: a dict of
+    their numbers with dicts of these in the place of `q`.
+
+    Parameters
+    ----------
+    q : array [B, H, T, k], or dict of layers
+        Queries as the attention sees them.
+    k : array [B, G, S, k]
+        Keys; G groups, G divides H.
+    v : array [B, G, S, e]
+        Values.
+    W_O : array [H, e, d]
+        Output map of each head.
+    layer : int
+        Its number.
+    mask : "causal", "full" or booleans [B or 1, H or 1, T, S]
+        True where a key is seen.
+    layout : "bhtk" or "bthk"
+        With "bthk" q, k, v, z and grad_z have heads third.
+    **given : arrays
+        The others, by name.
+
+    Returns
+    -------
+    Activations
+        For ``hl.heads.measure``. Arrays of PyTorch on a GPU are copied to the host.
+
+    Raises
+    ------
+    ScenarioError
+        Shapes that do not fit, numbers that are not finite, unknown names.
+    """
+    layers: Mapping[int, Mapping[str, Any]]
+    if isinstance(q, Mapping):
+        if any(one is not None for one in (k, v, W_O)) or given:
+            raise ScenarioError("q: is a dict of layers, which have all arrays")
+        layers = {index("layer", number): one for number, one in q.items()}
+    else:
+        layers = {index("layer", layer): {"q": q, "k": k, "v": v, "W_O": W_O, "mask": mask, **given}}
+    if text("layout", layout) not in _LAYOUTS:
+        raise ScenarioError(f"layout: {layout!r} is none{suggestion(layout, _LAYOUTS)}")
+    arrays: dict[str, Any] = {}
+    texts: dict[str, str] = {}
+    for number, one in layers.items():
+        if number < 0:
+            raise ScenarioError(f"layer: is {number}, layers count from 0")
+        if not isinstance(one, Mapping):
+            raise ScenarioError(f"layer {number}: is {type(one).__name__}, needs a dict of arrays")
+        _put_layer(f"layers.{number}.", one if layout == "bhtk" else _heads_second(one), arrays, texts)
+    with translated():
+        return Activations(engine.activations_of(arrays, texts))
+
+
+def open_activations(*paths: str | os.PathLike[str]) -> Activations:
+    """Activations of files: NetCDF of ``headlab import-activations``, NPZ or safetensors.
+
+    Parameters
+    ----------
+    *paths : paths
+        One NetCDF file, or files of layers.
+
+    Returns
+    -------
+    Activations
+        Read a sequence at a time.
+
+    Raises
+    ------
+    ScenarioError
+        A file that is missing or does not fit.
+    """
+    if not paths:
+        raise ScenarioError("paths: none is given")
+    with translated():
+        return Activations(engine.open_activations([path_text("paths", one) for one in paths]))
