@@ -39,7 +39,8 @@ Architecture like_bert(std::string name, std::string prefix) {
 Architecture like_llama(std::string name) {
   return {.name = std::move(name),
           .also = {},
-          .prefixes = {"model.", "", "model.language_model.", "language_model.model."},
+          .prefixes = {"model.", "", "model.language_model.", "language_model.model.",
+                       "model.text_model."},
           .query = "layers.#.self_attn.q_proj.weight",
           .key = "layers.#.self_attn.k_proj.weight",
           .gains = {"layers.#.input_layernorm.weight"},
@@ -192,7 +193,7 @@ std::vector<Architecture> make_table() {
   table.push_back(phi3);
 
   Architecture qwen2 = like_llama("qwen2");
-  qwen2.also = {"qwen2_moe"};
+  qwen2.also = {"qwen2_moe", "qwen2_vl_text", "qwen2_5_vl_text"};
   table.push_back(qwen2);
 
   Architecture qwen3 = like_llama("qwen3");
