@@ -47,11 +47,24 @@ def responses(queries):
     return calls
 
 
-def attention(tokens, causal):
+def derivatives(queries):
+    """{name: call} of hl.nw with tensors, and of its gradients by all of them."""
+    arrays = [torch.from_numpy(one) for one in (normal(N, D), normal(N, P), normal(queries, D), normal(HEADS, D, K) / D**0.5)]
+    calls = {}
+    for kernel in ({"law": "softmax", "temperature": 8.0}, {"law": "gaussian", "bandwidth": 8.0}):
+        for name, y in (("Y [n]", arrays[1][:, 0].contiguous()), ("Y [n, 64]", arrays[1])):
+            inputs = [one.clone().requires_grad_() for one in (arrays[0], y, *arrays[2:])]
+            call = lambda inputs=inputs, kernel=kernel: headlab.nw(*inputs, kernel, threads=1)  # noqa: E731
+            calls[f"{kernel['law']}, {name}"] = call
+            calls[f"{kernel['law']}, {name}, gradients"] = backward(call(), torch.ones_like(call()), inputs)
+    return calls
+
+
+def attention(tokens, causal, **options):
     """{name: call} of forward and backward passes, ours and PyTorch's."""
     q, k, v, upstream = (torch.from_numpy(normal(HEADS, tokens, K) * (1 + i)) for i in range(4))
     inputs = [one.requires_grad_() for one in (q, k, v)]
-    ours = lambda: headlab.attention(*inputs, mask="causal" if causal else None, threads=1)  # noqa: E731
+    ours = lambda: headlab.attention(*inputs, mask="causal" if causal else None, threads=1, **options)  # noqa: E731
     theirs = lambda: torch.nn.functional.scaled_dot_product_attention(*inputs, is_causal=causal)  # noqa: E731
     return {
         "hl.attention": ours, "its gradients": backward(ours(), upstream, inputs),
@@ -68,8 +81,10 @@ def main():
     for heading, calls in (
         (f"hl.nw: n {N}, d {D}, d_k {K}, H {HEADS}, 64 queries", responses(64)),
         (f"hl.nw: n {N}, d {D}, d_k {K}, H {HEADS}, 1024 queries", responses(1024)),
+        (f"hl.nw of tensors with gradients: n {N}, d {D}, d_k {K}, H {HEADS}, 1024 queries", derivatives(1024)),
         (f"attention: T 1024, k {K}, H {HEADS}", attention(1024, False)),
         (f"attention: T 1024, k {K}, H {HEADS}, causal", attention(1024, True)),
+        (f"attention with a soft cap, which PyTorch's has not: T 1024, k {K}, H {HEADS}", attention(1024, False, softcap=30.0)),
     ):
         best = dict.fromkeys(calls, float("inf"))
         for _ in range(options.rounds):
@@ -77,7 +92,7 @@ def main():
                 best[name] = min(best[name], shortest(call, options.each))
         print(heading)
         for name, seconds in best.items():
-            print(f"  {name:24}{1000 * seconds:9.2f} ms")
+            print(f"  {name:32}{1000 * seconds:9.2f} ms")
 
 
 if __name__ == "__main__":
