@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/controls.h"
 
+#include <algorithm>
+
 namespace headlab {
 
 void set_controlled(const Controls& controls, const MomentLayout& layout, std::size_t query,
@@ -20,16 +22,14 @@ void set_controlled(const Controls& controls, const MomentLayout& layout, std::s
   ensemble = 0;
   for (std::size_t h = 0; h < heads; ++h) {
     numbers.push_back(of.numbers(h, statistics[h], weight_sums[h]));
-    estimates[h] =
-        controlled(statistics[h], of.estimate_coefficients(h), of.of_estimate(h, numbers[h]));
+    estimates[h] = of.controlled_estimate(h, statistics[h], numbers[h]);
     ensemble += head_weights[h] * estimates[h];
   }
   const double* noise = statistics + layout.noise_offset();
   double* controlled_noise = statistics + layout.controlled_noise_offset();
   for (std::size_t h = 0, pair = 0; h < heads; ++h) {
     for (std::size_t l = h; l < heads; ++l, ++pair) {
-      controlled_noise[pair] = controlled(noise[pair], of.noise_coefficients(h, l),
-                                          of.of_noise(h, l, noise[pair], numbers[h], numbers[l]));
+      controlled_noise[pair] = of.controlled_noise(h, l, noise[pair], numbers[h], numbers[l]);
     }
   }
 }

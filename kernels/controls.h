@@ -22,23 +22,27 @@
 /// of S_hh. Derivation: docs/controls.md.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "kernels/hd.h"
+#include "kernels/math.h"
 #include "kernels/moments.h"
 
 namespace headlab {
 
-inline constexpr std::array<double, 3> control_tilts = {0.25, 1, 4};
+inline constexpr std::size_t tilt_count = 3;
+HEADLAB_HD constexpr double control_tilt(std::size_t j) {
+  return j == 0 ? 0.25 : j == 1 ? 1 : 4;
+}
+inline constexpr std::array<double, tilt_count> control_tilts = {control_tilt(0), control_tilt(1),
+                                                                 control_tilt(2)};
 /// Numbers of the controls of mu_h and S_hl, in the order above.
-inline constexpr std::size_t estimate_controls = 2 + 2 * control_tilts.size();
-inline constexpr std::size_t noise_controls = 4 + 3 * control_tilts.size();
+inline constexpr std::size_t estimate_controls = 2 + 2 * tilt_count;
+inline constexpr std::size_t noise_controls = 4 + 3 * tilt_count;
 
 /// Means of the controls, NaN where they are not known. The kernel of law `softmax` is exp(q.k/t)
 /// here.
@@ -103,6 +107,19 @@ struct ControlUse {
   }
 };
 
+/// Where the numbers of controls stand in memory: of the host, or of a device.
+struct ControlArrays {
+  // See ControlMeans.
+  const double* log_scale = nullptr;
+  const double* estimate = nullptr;
+  const double* means_of_estimates = nullptr;
+  const double* means_of_noise = nullptr;
+  // See Controls.
+  const double* of_estimates = nullptr;
+  const double* of_noise = nullptr;
+  const std::uint32_t* alike = nullptr;  ///< null: each is its own
+};
+
 /// What a plan says of its controls.
 struct Controls {
   ControlMeans means;
@@ -114,102 +131,129 @@ struct Controls {
   ControlUse use = {};
 
   bool has_coefficients() const { return !of_estimates.empty(); }
+  ControlArrays arrays() const {
+    return {.log_scale = means.log_scale.data(),
+            .estimate = means.estimate.data(),
+            .means_of_estimates = means.of_estimates.data(),
+            .means_of_noise = means.of_noise.data(),
+            .of_estimates = of_estimates.data(),
+            .of_noise = of_noise.data(),
+            .alike = alike.empty() ? nullptr : alike.data()};
+  }
 };
 
 /// Numbers of one head in a replicate that controls are made of.
 struct HeadNumbers {
-  double sum = 0;                                       ///< d_h
-  double estimate = 0;                                  ///< g_h
-  std::array<double, control_tilts.size()> falls = {};  ///< e_h(t)
+  double sum = 0;                 ///< d_h
+  double estimate = 0;            ///< g_h
+  double falls[tilt_count] = {};  ///< e_h(t)
 };
 
-/// The controls of one query, less their means.
+/// The controls of one statistic in a replicate; an array of which devices have the operators.
+template <std::size_t Count>
+struct ControlValues {
+  double v[Count];
+
+  HEADLAB_HD double& operator[](std::size_t c) { return v[c]; }
+  HEADLAB_HD const double& operator[](std::size_t c) const { return v[c]; }
+};
+
+/// y less coefficients times controls. A control without coefficient is not looked at: it may be
+/// infinite, or its mean unknown.
+template <std::size_t Count>
+HEADLAB_HD double controlled(double y, const double* coefficients,
+                             const ControlValues<Count>& controls) {
+  for (std::size_t c = 0; c < Count; ++c) {
+    if (coefficients[c] != 0) y -= coefficients[c] * controls[c];
+  }
+  return y;
+}
+
+/// The controls of one query, less their means, on the host and on devices.
 class QueryControls {
  public:
   QueryControls(const Controls& controls, const MomentLayout& layout, std::size_t query)
+      : QueryControls(controls.arrays(), layout, query) {}
+  HEADLAB_HD QueryControls(const ControlArrays& controls, const MomentLayout& layout,
+                           std::size_t query)
       : controls_(controls),
         layout_(layout),
         first_head_(query * static_cast<std::size_t>(layout.heads)),
         first_pair_(query * layout.pairs()) {}
 
   /// d_h from log W_h; -inf, the logarithm of no weight at all, gives 0.
-  double sum(std::size_t h, double log_weight_sum) const {
-    return std::exp(log_weight_sum - controls_.means.log_scale[first_head_ + h]);
+  HEADLAB_HD double sum(std::size_t h, double log_weight_sum) const {
+    return math::exp(log_weight_sum - controls_.log_scale[first_head_ + h]);
   }
-  HeadNumbers numbers(std::size_t h, double estimate, double sum) const {
-    HeadNumbers of{sum, (estimate - controls_.means.estimate[first_head_ + h]) * sum};
-    for (std::size_t j = 0; j < control_tilts.size(); ++j) {
-      of.falls[j] = std::exp(-control_tilts[j] * sum);
-    }
+  HEADLAB_HD HeadNumbers numbers(std::size_t h, double estimate, double sum) const {
+    HeadNumbers of{sum, (estimate - controls_.estimate[first_head_ + h]) * sum};
+    for (std::size_t j = 0; j < tilt_count; ++j) of.falls[j] = math::exp(-control_tilt(j) * sum);
     return of;
   }
-  std::array<double, estimate_controls> of_estimate(std::size_t h, const HeadNumbers& of) const {
-    std::array<double, estimate_controls> controls = {of.sum, of.estimate};
-    for (std::size_t j = 0; j < control_tilts.size(); ++j) {
+  HEADLAB_HD ControlValues<estimate_controls> of_estimate(std::size_t h,
+                                                          const HeadNumbers& of) const {
+    ControlValues<estimate_controls> controls = {{of.sum, of.estimate}};
+    for (std::size_t j = 0; j < tilt_count; ++j) {
       controls[2 + j] = of.falls[j];
-      controls[2 + control_tilts.size() + j] = of.estimate * of.falls[j];
+      controls[2 + tilt_count + j] = of.estimate * of.falls[j];
     }
-    subtract(&controls_.means.of_estimates[(first_head_ + h) * estimate_controls], controls);
+    subtract(controls_.means_of_estimates + (first_head_ + h) * estimate_controls, controls);
     return controls;
   }
   /// Of two heads, whose numbers these are.
-  std::array<double, noise_controls> of_noise(std::size_t h, std::size_t l, double noise,
-                                              const HeadNumbers& numbers_h,
-                                              const HeadNumbers& numbers_l) const {
-    constexpr std::size_t tilts = control_tilts.size();
+  HEADLAB_HD ControlValues<noise_controls> of_noise(std::size_t h, std::size_t l, double noise,
+                                                    const HeadNumbers& numbers_h,
+                                                    const HeadNumbers& numbers_l) const {
     const bool swapped = like(h) > like(l);
     const HeadNumbers& of_h = swapped ? numbers_l : numbers_h;
     const HeadNumbers& of_l = swapped ? numbers_h : numbers_l;
     const bool one_head = like(h) == like(l);
     const double p = noise * of_h.sum * of_l.sum;
-    std::array<double, noise_controls> controls = {of_h.sum, of_l.sum, p,
-                                                   of_h.estimate * of_l.estimate};
-    for (std::size_t j = 0; j < tilts; ++j) {
+    ControlValues<noise_controls> controls = {
+        {of_h.sum, of_l.sum, p, of_h.estimate * of_l.estimate}};
+    for (std::size_t j = 0; j < tilt_count; ++j) {
       controls[4 + j] = of_h.falls[j];
-      controls[4 + tilts + j] = of_l.falls[j];
-      controls[4 + 2 * tilts + j] = p * of_h.falls[j] * (one_head ? 1 : of_l.falls[j]);
+      controls[4 + tilt_count + j] = of_l.falls[j];
+      controls[4 + 2 * tilt_count + j] = p * of_h.falls[j] * (one_head ? 1 : of_l.falls[j]);
     }
-    subtract(&controls_.means.of_noise[pair(h, l) * noise_controls], controls);
+    subtract(controls_.means_of_noise + pair(h, l) * noise_controls, controls);
     return controls;
   }
 
-  const double* estimate_coefficients(std::size_t h) const {
-    return &controls_.of_estimates[(first_head_ + h) * estimate_controls];
+  /// mu'_h of a head with these numbers.
+  HEADLAB_HD double controlled_estimate(std::size_t h, double estimate,
+                                        const HeadNumbers& of) const {
+    return controlled(estimate, controls_.of_estimates + (first_head_ + h) * estimate_controls,
+                      of_estimate(h, of));
   }
-  const double* noise_coefficients(std::size_t h, std::size_t l) const {
-    return &controls_.of_noise[pair(h, l) * noise_controls];
+  /// S'_hl
+  HEADLAB_HD double controlled_noise(std::size_t h, std::size_t l, double noise,
+                                     const HeadNumbers& of_h, const HeadNumbers& of_l) const {
+    return controlled(noise, controls_.of_noise + pair(h, l) * noise_controls,
+                      of_noise(h, l, noise, of_h, of_l));
   }
 
   /// The first head that is like h.
-  std::size_t like(std::size_t h) const {
-    return controls_.alike.empty() ? h : controls_.alike[first_head_ + h];
+  HEADLAB_HD std::size_t like(std::size_t h) const {
+    return controls_.alike == nullptr ? h : controls_.alike[first_head_ + h];
   }
   /// Where the pair stands that two heads share with all that are like them.
-  std::size_t pair(std::size_t h, std::size_t l) const {
-    return first_pair_ + layout_.pair(std::min(like(h), like(l)), std::max(like(h), like(l)));
+  HEADLAB_HD std::size_t pair(std::size_t h, std::size_t l) const {
+    const std::size_t a = like(h), b = like(l);
+    return first_pair_ + layout_.pair(a < b ? a : b, a < b ? b : a);
   }
 
  private:
   template <std::size_t Count>
-  static void subtract(const double* means, std::array<double, Count>& controls) {
+  HEADLAB_HD static void subtract(const double* means, ControlValues<Count>& controls) {
     for (std::size_t c = 0; c < Count; ++c) controls[c] -= means[c];
   }
 
-  const Controls& controls_;
+  ControlArrays controls_;
   const MomentLayout& layout_;
   std::size_t first_head_;
   std::size_t first_pair_;
 };
-
-/// y less coefficients times controls. A control without coefficient is not looked at: it may be
-/// infinite, or its mean unknown.
-template <std::size_t Count>
-double controlled(double y, const double* coefficients, const std::array<double, Count>& controls) {
-  for (std::size_t c = 0; c < Count; ++c) {
-    if (coefficients[c] != 0) y -= coefficients[c] * controls[c];
-  }
-  return y;
-}
 
 /// Sets the statistics of a query that follow those without controls (ControlStatistics).
 /// \param weight_sums log W_h [H]; becomes d_h

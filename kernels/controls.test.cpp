@@ -1,73 +1,203 @@
 // SPDX-License-Identifier: Apache-2.0
+// Exact controls, and their statistics on every backend against the reference.
 #include "kernels/controls.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
-#include <gtest/gtest.h>
-
-#include "kernels/backends.h"
 #include "kernels/kernel_laws.h"
-#include "kernels/testing/agreement.h"
-#include "kernels/testing/every_target.h"
-#include "kernels/testing/test_plans.h"
+#include "kernels/reference/backend.h"
+#include "kernels/testing/agreement_fixture.h"
 
 namespace headlab {
 namespace {
 
-/// Controls whose d_h is W_h itself; with `coefficients` unequal ones.
-std::shared_ptr<Controls> unit_controls(const Plan& plan, bool coefficients = false) {
+constexpr std::uint64_t compared_replicate = 2;
+
+/// Controls with unequal coefficients, or without any, whose scales are near the kernel sums of the
+/// replicate compared; `factor` in them is a fault.
+std::shared_ptr<Controls> some_controls(const Plan& plan, bool coefficients, double factor = 1) {
   const auto queries = static_cast<std::size_t>(plan.queries);
   const auto heads = static_cast<std::size_t>(plan.heads);
   const std::size_t pairs = heads * (heads + 1) / 2;
+  const TrainingSet tokens = tokens_of(plan, draw_training_set(plan, compared_replicate));
   auto controls = std::make_shared<Controls>();
-  controls->means = {.log_scale = std::vector<double>(queries * heads),
-                     .estimate = std::vector<double>(queries * heads),
-                     .of_estimates = std::vector<double>(queries * heads * estimate_controls),
-                     .of_noise = std::vector<double>(queries * pairs * noise_controls)};
+  ControlMeans& means = controls->means;
+  means = {.log_scale = std::vector<double>(queries * heads),
+           .estimate = std::vector<double>(queries * heads),
+           .of_estimates = std::vector<double>(queries * heads * estimate_controls),
+           .of_noise = std::vector<double>(queries * pairs * noise_controls)};
+  for (std::size_t at = 0; at < means.log_scale.size(); ++at) {
+    double& log_scale = means.log_scale[at];
+    WindowCounts windows;
+    nw_weights(plan, tokens, static_cast<int>(at % heads), static_cast<int>(at / heads), windows,
+               &log_scale);
+    if (!std::isfinite(log_scale)) log_scale = 0;
+    log_scale += std::log(factor) + std::sin(static_cast<double>(at / heads));
+    means.estimate[at] = 0.1 * std::cos(static_cast<double>(at / heads));
+  }
   if (!coefficients) return controls;
   for (std::size_t i = 0; i < queries * heads * estimate_controls; ++i) {
-    controls->of_estimates.push_back(0.01 * std::cos(static_cast<double>(i)));
+    controls->of_estimates.push_back(std::cos(static_cast<double>(i)));
   }
   for (std::size_t i = 0; i < queries * pairs * noise_controls; ++i) {
-    controls->of_noise.push_back(0.001 * std::sin(static_cast<double>(i)));
+    controls->of_noise.push_back(std::sin(static_cast<double>(i)));
   }
   return controls;
 }
 
-/// Checks log d_h of the chosen backend against the reference, to the rounding of float32
-/// exponents; sums of no weight are 0 on both.
-void check_sums(const Backend& backend, Plan plan) {
-  plan.controls = unit_controls(plan);
-  const MomentLayout layout = plan.layout();
-  const std::uint64_t replicate = 3;
-  const Moments one = test::one_replicate(backend, plan, replicate);
-  const Moments exact = test::one_replicate(*make_backend("reference"), plan, replicate);
-  const double exponent = test::largest_exponent(plan, draw_training_set(plan, replicate));
-  for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
-    for (std::size_t h = 0; h < static_cast<std::size_t>(plan.heads); ++h) {
-      const std::size_t at = q * layout.per_query() + layout.control_offset() + h;
-      if (exact.mean[at] == 0) {
-        EXPECT_EQ(one.mean[at], 0) << "query " << q << " head " << h;
-        continue;
-      }
-      EXPECT_NEAR(std::log(one.mean[at]), std::log(exact.mean[at]),
-                  test::eps32 * (16 + 8 * exponent))
-          << "query " << q << " head " << h;
+class ControlAgreement : public test::Agreement {
+ protected:
+  /// Compares what controls are made of, and what they leave, with the reference; a scale that is
+  /// one in a hundred off is seen.
+  void check(Plan plan) {
+    SCOPED_TRACE(test::text_of(plan));
+    for (const bool coefficients : {false, true}) {
+      SCOPED_TRACE(coefficients ? "controlled" : "sums");
+      plan.controls = some_controls(plan, coefficients);
+      const Moments found = expect_statistics(plan, compared_replicate);
+      Plan other = plan;
+      other.controls = some_controls(plan, coefficients, 1.01);
+      EXPECT_TRUE(is_far(other, compared_replicate, found.mean) ||
+                  found.mean == compute(other, compared_replicate).mean);
     }
   }
-}
+};
 
-TEST(Controls, SumsOfWeightsAreThoseOfTheReference) {
+TEST_F(ControlAgreement, EveryKernelHasTheSumsOfTheReference) {
   for (const KernelLaw& kernel : test::all_kernels(0.8)) {
-    SCOPED_TRACE(kernel.index());
     // Far queries have windows that are summed again.
     for (const double far : {1.0, 4.0, 12.0}) {
       SCOPED_TRACE(far);
       Plan plan = test::make_plan({}, kernel);
       for (double& x : plan.query_points) x *= far;
-      test::on_every_target([&] { check_sums(*make_backend("cpu"), plan); });
+      // Softmax and distances measure keys from a centre that is not the origin.
+      for (double& x : plan.query_points) x += 0.3;
+      on_every_path([&] { check(plan); });
     }
+  }
+}
+
+TEST_F(ControlAgreement, EveryWidthOfHeadsHasTheSumsOfTheReference) {
+  for (const int k : {1, 2, 3, 4, 8, 16, 40, 70}) {
+    for (const int queries : {2, 5}) {
+      for (const int heads : {2, 10}) {
+        for (const KernelLaw& kernel : {KernelLaw(GaussianKernel{.bandwidth = k > 8 ? 4.0 : 1.2}),
+                                        KernelLaw(SoftmaxKernel{.temperature = k > 8 ? 4.0 : 1}),
+                                        KernelLaw(LaplaceKernel{.bandwidth = k > 8 ? 4.0 : 1.2})}) {
+          Plan plan = test::make_plan(
+              {.n = 150, .d = k + 2, .heads = heads, .k = k, .queries = queries}, kernel);
+          for (double& x : plan.query_points) x += 0.2;
+          if (k == 2) test::vary_noise(plan);
+          check(plan);
+        }
+      }
+    }
+  }
+  // Products would lose the digits, and exponents have few.
+  Plan narrow = test::make_plan({.n = 70, .k = 3}, GaussianKernel{.bandwidth = 0.01});
+  for (const bool coefficients : {false, true}) {
+    narrow.controls = some_controls(narrow, coefficients);
+    expect_statistics(narrow, compared_replicate);
+  }
+}
+
+TEST_F(ControlAgreement, HeadsThatSeeDifferentTokensHaveSumsOfTheirOwn) {
+  for (const KernelLaw& kernel :
+       {KernelLaw(GaussianKernel{.bandwidth = 1.2}), KernelLaw(SoftmaxKernel{.temperature = 1})}) {
+    Plan plan = test::make_plan({.n = 150, .k = 3}, kernel);
+    for (std::uint64_t h = 0; h < 3; ++h) {
+      plan.mechanism.seen.push_back(seen_tokens(plan.n, 90 - 20 * h, h, 2));
+    }
+    check(plan);
+  }
+}
+
+TEST_F(ControlAgreement, HeadsThatAreAlikeCountAsOne) {
+  Plan plan = test::make_plan({}, GaussianKernel{.bandwidth = 1});
+  const auto size = static_cast<std::ptrdiff_t>(plan.d * plan.k);
+  std::copy_n(plan.projections.begin(), size, plan.projections.begin() + 2 * size);
+  auto controls = some_controls(plan, true);
+  for (int q = 0; q < plan.queries; ++q) {
+    for (const std::uint32_t like : {0u, 1u, 0u}) controls->alike.push_back(like);
+  }
+  plan.controls = controls;
+  const Moments found = expect_statistics(plan);
+  // They have the same bits, by which the pilot knows them.
+  const MomentLayout layout = plan.layout();
+  for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
+    const double* of_query = &found.mean[q * layout.per_query()];
+    EXPECT_EQ(of_query[0], of_query[2]);
+    const double* noise = of_query + layout.noise_offset();
+    EXPECT_EQ(noise[layout.pair(0, 0)], noise[layout.pair(2, 2)]);
+    EXPECT_EQ(noise[layout.pair(0, 0)], noise[layout.pair(0, 2)]);
+    const double* controlled = of_query + layout.controlled_noise_offset();
+    EXPECT_EQ(controlled[layout.pair(0, 0)], controlled[layout.pair(0, 2)]);
+    EXPECT_NE(controlled[layout.pair(0, 0)], controlled[layout.pair(0, 1)]);
+  }
+}
+
+TEST_F(ControlAgreement, StatisticsWithoutControlsKeepTheirBits) {
+  const Plan plain = test::make_plan({}, GaussianKernel{.bandwidth = 1});
+  Plan plan = plain;
+  plan.controls = some_controls(plan, true);
+  const MomentLayout layout = plan.layout();
+  const std::size_t kept = plain.layout().per_query();
+  const std::size_t pairs = plain.layout().pairs();
+  const auto tested = backend();
+  const auto reference = make_reference_backend();
+  for (const Backend* one : {tested.get(), reference.get()}) {
+    SCOPED_TRACE(one->name());
+    std::vector<Moments> with(1), without(1);
+    const Block block{.first = 0, .count = 64, .node = 64};
+    one->worker(plan)->run(block, with);
+    one->worker(plain)->run(block, without);
+    ASSERT_EQ(with[0].mean.size(), layout.statistics());
+    ASSERT_EQ(with[0].comoment.size(), layout.comoments());
+    for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
+      for (std::size_t i = 0; i < kept; ++i) {
+        EXPECT_EQ(with[0].mean[q * layout.per_query() + i], without[0].mean[q * kept + i]);
+      }
+      for (std::size_t i = 0; i < pairs; ++i) {
+        EXPECT_EQ(with[0].comoment[q * layout.comoments_per_query() + i],
+                  without[0].comoment[q * pairs + i]);
+      }
+    }
+  }
+}
+
+#if defined(HEADLAB_EMULATE_CUDA)
+TEST_F(ControlAgreement, AnyBatchAndOrderOfThreadsGivesTheSameBits) {
+  for (const double bandwidth : {1.0, 0.05}) {
+    Plan plan = test::make_plan({.n = 70}, GaussianKernel{.bandwidth = bandwidth});
+    plan.controls = some_controls(plan, true);
+    expect_bits_of_any_batch_and_order(plan, {.first = 16, .count = 29}, {1, 3, 8});
+  }
+}
+#endif
+
+TEST_F(ControlAgreement, TheLastComomentIsThatOfTheControlledEnsemble) {
+  Plan plan = test::make_plan({}, GaussianKernel{.bandwidth = 1});
+  plan.controls = some_controls(plan, true);
+  const MomentLayout layout = plan.layout();
+  constexpr int count = 32;
+  std::vector<Moments> node(1), single(count);
+  const auto tested = backend();
+  tested->worker(plan)->run({.first = 0, .count = count, .node = count}, node);
+  tested->worker(plan)->run({.first = 0, .count = count, .node = 1}, single);
+  for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
+    const std::size_t at = q * layout.per_query() + layout.controlled_ensemble();
+    double mean = 0, square = 0;
+    for (const Moments& one : single) mean += one.mean[at] / count;
+    for (const Moments& one : single) square += (one.mean[at] - mean) * (one.mean[at] - mean);
+    EXPECT_NEAR(node[0].comoment[(q + 1) * layout.comoments_per_query() - 1], square,
+                1e-12 * square);
+    EXPECT_GT(square, 0);
   }
 }
 
@@ -130,56 +260,8 @@ TEST(Controls, AStatisticLessCoefficientsTimesControls) {
 
 TEST(Controls, AControlWithoutCoefficientMayBeInfinite) {
   const double coefficients[] = {0.0, 2.0};
-  EXPECT_EQ(controlled<2>(5, coefficients, {INFINITY, 1}), 3);
-  EXPECT_EQ(controlled<2>(5, coefficients, {NAN, 1}), 3);
-}
-
-TEST(Controls, StatisticsWithoutControlsKeepTheirBits) {
-  const Plan plain = test::make_plan({}, GaussianKernel{.bandwidth = 1});
-  Plan plan = plain;
-  plan.controls = unit_controls(plan, true);
-  const MomentLayout layout = plan.layout();
-  const std::size_t kept = plain.layout().per_query();
-  const std::size_t pairs = plain.layout().pairs();
-  for (const char* name : {"reference", "cpu"}) {
-    SCOPED_TRACE(name);
-    const auto backend = make_backend(name);
-    std::vector<Moments> with(1), without(1);
-    const Block block{.first = 0, .count = 64, .node = 64};
-    backend->worker(plan)->run(block, with);
-    backend->worker(plain)->run(block, without);
-    ASSERT_EQ(with[0].mean.size(), layout.statistics());
-    ASSERT_EQ(with[0].comoment.size(), layout.comoments());
-    for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
-      for (std::size_t i = 0; i < kept; ++i) {
-        EXPECT_EQ(with[0].mean[q * layout.per_query() + i], without[0].mean[q * kept + i]);
-      }
-      for (std::size_t i = 0; i < pairs; ++i) {
-        EXPECT_EQ(with[0].comoment[q * layout.comoments_per_query() + i],
-                  without[0].comoment[q * pairs + i]);
-      }
-    }
-  }
-}
-
-TEST(Controls, TheLastComomentIsThatOfTheControlledEnsemble) {
-  Plan plan = test::make_plan({}, GaussianKernel{.bandwidth = 1});
-  plan.controls = unit_controls(plan, true);
-  const MomentLayout layout = plan.layout();
-  const auto backend = make_backend("cpu");
-  constexpr int count = 32;
-  std::vector<Moments> node(1), single(count);
-  backend->worker(plan)->run({.first = 0, .count = count, .node = count}, node);
-  backend->worker(plan)->run({.first = 0, .count = count, .node = 1}, single);
-  for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
-    const std::size_t at = q * layout.per_query() + layout.controlled_ensemble();
-    double mean = 0, square = 0;
-    for (const Moments& one : single) mean += one.mean[at] / count;
-    for (const Moments& one : single) square += (one.mean[at] - mean) * (one.mean[at] - mean);
-    EXPECT_NEAR(node[0].comoment[(q + 1) * layout.comoments_per_query() - 1], square,
-                1e-12 * square);
-    EXPECT_GT(square, 0);
-  }
+  EXPECT_EQ(controlled<2>(5, coefficients, {{INFINITY, 1}}), 3);
+  EXPECT_EQ(controlled<2>(5, coefficients, {{NAN, 1}}), 3);
 }
 
 }  // namespace

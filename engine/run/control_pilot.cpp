@@ -18,6 +18,7 @@
 #include "engine/run/pilot.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/setup_laws.h"
+#include "kernels/backends.h"
 #include "kernels/parallel_for.h"
 #include "kernels/plan.h"
 #include "kernels/stopping.h"
@@ -48,6 +49,12 @@ static_assert(estimate_controls == 8 && noise_controls == 13);
 /// Relative rounding of kernel sums that all replicates may share: of a backend in float32, and in
 /// float64. It grows with the exponents of the kernel values, where they are larger than this.
 constexpr double float32_rounding = 1e-6, float64_rounding = 1e-13, plain_exponent = 8;
+/// Replicates of the pilot that show the rounding of a backend against `cpu`: what they share is
+/// seen in each, of many keys.
+constexpr std::uint64_t compared_replicates = 4;
+/// Products of weights are accurate where they are more than this of those of a head with itself
+/// (kernels/safe_sums.h).
+constexpr double min_product = 0x1p-30;
 /// A run tests the mean of an adjustment where the skewness of the mean is less
 /// (engine/run/control_check.h).
 constexpr double max_mean_skewness = 0.5;
@@ -160,16 +167,16 @@ struct FittedAdjustment {
 /// Fits the controls of one query.
 class QueryFit {
  public:
-  /// \param controls with means, and which heads are alike \param rounding of kernel sums
+  /// \param controls with means, and which heads are alike \param rounding of kernel sums [H]
   /// \param regression_size of values that estimates are means of
   QueryFit(const Controls& controls, const QueryPilot& pilot, const MomentLayout& layout,
-           std::size_t query, std::vector<double> rounding, double regression_size)
+           std::size_t query, std::span<const SumRounding> rounding, double regression_size)
       : layout_(layout),
         means_of_(controls.means),
         pilot_(pilot),
         of_(controls, layout_, query),
         query_(query),
-        rounding_(std::move(rounding)),
+        rounding_(rounding),
         regression_size_(regression_size) {
     estimate_means_.resize(pilot.heads());
     for (std::size_t h = 0; h < pilot.heads(); ++h) {
@@ -191,7 +198,7 @@ class QueryFit {
       const double size = estimate_size(r, h) * of.sum;
       const std::array<double, estimate_controls> scales = {
           of.sum, size, 1, 1, 1, size * of.falls[0], size * of.falls[1], size * of.falls[2]};
-      add_scales(scales, samples);
+      add_scales(scales, rounding_[h].coarseness, samples);
     }
     FittedAdjustment fit =
         fitted<estimate_controls>(y, samples, max_rest_kurtosis, choices_of_estimate);
@@ -202,8 +209,9 @@ class QueryFit {
     };
     add_rounding(fit, [&](std::size_t r, double step) {
       const double at_r = adjustment(r, 1, 0);
-      return std::abs(adjustment(r, 1 + step * rounding_[h], 0) - at_r) +
-             std::abs(adjustment(r, 1, step * rounding_[h] * estimate_size(r, h)) - at_r);
+      const double step_h = step * rounding_[h].bound;
+      return std::abs(adjustment(r, 1 + step_h, 0) - at_r) +
+             std::abs(adjustment(r, 1, step_h * estimate_size(r, h)) - at_r);
     });
     return fit;
   }
@@ -228,7 +236,7 @@ class QueryFit {
       for (std::size_t j = 0; j < control_tilts.size(); ++j) {
         scales[10 + j] = p * of_h.falls[j] * (h == l ? 1 : of_l.falls[j]);
       }
-      add_scales(scales, samples);
+      add_scales(scales, std::max(rounding_[h].coarseness, rounding_[l].coarseness), samples);
     }
     FittedAdjustment fit = fitted<noise_controls>(
         y, samples, any_kurtosis, h == l ? choices_of_variance : choices_of_covariance);
@@ -241,7 +249,7 @@ class QueryFit {
     add_rounding(fit, [&](std::size_t r, double step) {
       const HeadNumbers of_h = numbers(r, h, 1, 0), of_l = numbers(r, l, 1, 0);
       const double at_r = adjustment(r, 1, of_h, of_l);
-      const double step_h = step * rounding_[h], step_l = step * rounding_[l];
+      const double step_h = step * rounding_[h].bound, step_l = step * rounding_[l].bound;
       const double shift_h = step_h * estimate_size(r, h), shift_l = step_l * estimate_size(r, l);
       // One head is off in both places.
       const auto moved = [&](const HeadNumbers& new_h, const HeadNumbers& new_l) {
@@ -302,14 +310,15 @@ class QueryFit {
     return samples;
   }
   template <std::size_t Count>
-  static void add(const std::array<double, Count>& controls, std::vector<ControlSample>& samples) {
+  static void add(const ControlValues<Count>& controls, std::vector<ControlSample>& samples) {
     for (std::size_t c = 0; c < Count; ++c) samples[c].numbers.push_back(controls[c]);
   }
   template <std::size_t Count>
-  void add_scales(const std::array<double, Count>& sizes,
+  void add_scales(const std::array<double, Count>& sizes, double coarseness,
                   std::vector<ControlSample>& samples) const {
     for (std::size_t c = 0; c < Count; ++c) {
-      samples[c].scale += std::abs(sizes[c]) / static_cast<double>(pilot_.replicates());
+      samples[c].scale +=
+          coarseness * std::abs(sizes[c]) / static_cast<double>(pilot_.replicates());
     }
   }
 
@@ -319,7 +328,7 @@ class QueryFit {
     FittedAdjustment fit{.coefficients = fit_controls(y, samples, rest_kurtosis, choices)};
     std::vector<double> rests;
     for (std::size_t r = 0; r < y.size(); ++r) {
-      std::array<double, Count> controls;
+      ControlValues<Count> controls;
       for (std::size_t c = 0; c < Count; ++c) controls[c] = samples[c].numbers[r];
       fit.adjustments.push_back(-controlled(0, fit.coefficients.data(), controls));
       rests.push_back(y[r] - fit.adjustments.back());
@@ -351,7 +360,7 @@ class QueryFit {
   const QueryPilot& pilot_;
   const QueryControls of_;
   std::size_t query_;
-  std::vector<double> rounding_;  ///< [H], relative
+  std::span<const SumRounding> rounding_;  ///< [H]
   double regression_size_;
   std::vector<double> estimate_means_;  ///< [H]
 };
@@ -360,21 +369,28 @@ void append(std::vector<double>& all, const std::vector<double>& numbers) {
   all.insert(all.end(), numbers.begin(), numbers.end());
 }
 
+/// Root mean square of the estimates of all heads and queries.
+double regression_size(const MomentLayout& layout, std::span<const double> statistics) {
+  const auto queries = static_cast<std::size_t>(layout.queries);
+  double mean_square = 0;
+  for (std::size_t q = 0; q < queries; ++q) {
+    mean_square += QueryPilot(layout, statistics, q).mean_square() / static_cast<double>(queries);
+  }
+  return std::sqrt(mean_square);
+}
+
 /// Adds what a query has.
+/// \param roundings [H]
 void fit_query(const Plan& plan, std::span<const double> statistics, std::size_t q,
-               const Backend& backend, double regression_size, FoundControls& found) {
+               std::span<const SumRounding> roundings, double regression_size,
+               FoundControls& found) {
   const MomentLayout layout = plan.layout();
   const QueryPilot pilot(layout, statistics, q);
   const std::size_t heads = pilot.heads();
   Controls& controls = found.controls;
   const std::vector<std::uint32_t> like = like_heads(pilot);
   controls.alike.insert(controls.alike.end(), like.begin(), like.end());
-  std::vector<double> roundings;
-  for (std::size_t h = 0; h < heads; ++h) {
-    roundings.push_back(
-        kernel_sum_rounding(backend, controls.means.log_scale[q * heads + h], plan.n));
-  }
-  const QueryFit fit(controls, pilot, layout, q, std::move(roundings), regression_size);
+  const QueryFit fit(controls, pilot, layout, q, roundings, regression_size);
 
   double least = 0, most = std::numeric_limits<double>::infinity();
   bool adjusts = false;
@@ -425,6 +441,60 @@ double kernel_sum_rounding(const Backend& backend, double log_scale, std::uint64
          std::max(1.0, std::abs(exponent) / plain_exponent);
 }
 
+std::vector<SumRounding> sum_roundings(const Backend& backend, const Plan& plan,
+                                       std::span<const double> statistics) {
+  const ControlMeans& means = plan.controls->means;
+  const auto heads = static_cast<std::size_t>(plan.heads);
+  std::vector<SumRounding> roundings;
+  for (const double log_scale : means.log_scale) {
+    roundings.push_back({.bound = kernel_sum_rounding(backend, log_scale, plan.n)});
+  }
+  if (backend.name() == "reference" || backend.name() == "cpu") return roundings;
+  const MomentLayout layout = plan.layout();
+  const std::size_t count =
+      std::min<std::size_t>(compared_replicates, statistics.size() / layout.statistics());
+  std::vector<Moments> of_cpu(count);
+  make_backend("cpu")->worker(plan)->run({.first = 0, .count = count, .node = 1}, of_cpu);
+  std::vector<double> compared;
+  for (const Moments& one : of_cpu) {
+    compared.insert(compared.end(), one.mean.begin(), one.mean.end());
+  }
+  const double size = regression_size(layout, statistics);
+  for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
+    const QueryPilot pilot(layout, statistics, q), exact(layout, compared, q);
+    for (std::size_t h = 0; h < heads; ++h) {
+      // Means of |difference|, in roundings of kernel sums: what replicates share is in them.
+      double of_sum = 0, of_estimate = 0;
+      std::vector<double> of_noise(heads);
+      for (std::size_t r = 0; r < count; ++r) {
+        const auto share = [&](double difference, double scale) {
+          if (difference == 0) return 0.0;
+          const double of_mean = std::abs(difference) / scale / static_cast<double>(count);
+          return of_mean >= 0 ? of_mean : std::numeric_limits<double>::infinity();
+        };
+        const auto noise = [&](const QueryPilot& of, std::size_t g, std::size_t l) {
+          return of.noise(r, std::min(g, l), std::max(g, l));
+        };
+        of_sum += share(pilot.sum(r, h) - exact.sum(r, h), exact.sum(r, h));
+        of_estimate += share(pilot.estimate(r, h) - exact.estimate(r, h),
+                             estimate_rounding_share * (size + std::abs(exact.estimate(r, h))));
+        for (std::size_t l = 0; l < heads; ++l) {
+          // Either head has its share.
+          of_noise[l] +=
+              share(noise(pilot, h, l) - noise(exact, h, l),
+                    2 * (noise(exact, h, l) +
+                         min_product * std::sqrt(noise(exact, h, h) * noise(exact, l, l))));
+        }
+      }
+      SumRounding& rounding = roundings[q * heads + h];
+      const double more = std::max({of_sum, of_estimate, *std::ranges::max_element(of_noise)});
+      rounding.coarseness += more / rounding.bound;
+      rounding.bound += more;
+    }
+  }
+  return roundings;
+}
+
 ControlCost control_cost(const Condition& condition) {
   if (!std::holds_alternative<ExactControls>(*condition.controls)) return {};
   // Of a query with eight heads, 36 pairs; most of it grows with the pairs.
@@ -465,12 +535,11 @@ bool find_controls(const Condition& condition, Preparation& found, const Session
   const std::vector<double> statistics = replicates_of(plan, law->pilot, session);
   const auto queries = static_cast<std::size_t>(plan.queries);
   const MomentLayout layout = plan.layout();
-  double mean_square = 0;
+  const std::vector<SumRounding> roundings = sum_roundings(*session.backend, plan, statistics);
+  const auto heads = static_cast<std::size_t>(plan.heads);
+  const double size = regression_size(layout, statistics);
   for (std::size_t q = 0; q < queries; ++q) {
-    mean_square += QueryPilot(layout, statistics, q).mean_square() / static_cast<double>(queries);
-  }
-  for (std::size_t q = 0; q < queries; ++q) {
-    fit_query(plan, statistics, q, *session.backend, std::sqrt(mean_square), *controls);
+    fit_query(plan, statistics, q, std::span(roundings).subspan(q * heads, heads), size, *controls);
   }
   controls->replicates = law->pilot;
   controls->seconds = watch.seconds();

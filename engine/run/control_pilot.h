@@ -2,6 +2,10 @@
 /// \file The pilot study behind exact controls, and the test of their means.
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "engine/run/session.h"
 #include "engine/scenario/preparation.h"
 #include "kernels/backend.h"
@@ -16,11 +20,24 @@ struct Plan;
 Plan control_pilot_plan(const Condition& condition, const Preparation& found,
                         const ControlMeans& means);
 
-/// Bound of the relative error that kernel sums of a backend may share in all replicates.
+/// Bound of the relative error that kernel sums of a backend may share in all replicates, as far as
+/// float32 or float64 makes it.
 /// \param log_scale of the sums of a head at a query \param n tokens
 double kernel_sum_rounding(const Backend& backend, double log_scale, std::uint64_t n);
 /// That of an estimate, relative to the values it is a mean of, over that of its kernel sum.
 inline constexpr double estimate_rounding_share = 0.25;
+
+/// Rounding of the kernel sums of a head at a query.
+struct SumRounding {
+  double bound = 0;       ///< of the relative error that all replicates may share
+  double coarseness = 1;  ///< the bound over kernel_sum_rounding
+};
+/// Those of a pilot [Q][H]. Tensor cores truncate, which no bound for all sizes and models of GPU
+/// describes well: of a backend other than `reference` and `cpu`, the first replicates are computed
+/// by `cpu` too, and their mean difference is added.
+/// \param statistics of the pilot, [replicates][layout.statistics()]
+std::vector<SumRounding> sum_roundings(const Backend& backend, const Plan& plan,
+                                       std::span<const double> statistics);
 
 /// What the exact means of a condition's controls take at most; 0 without controls.
 struct ControlCost {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/controls.h"
 #include "kernels/cuda/device_variant.h"
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/kernel_laws.h"
@@ -258,11 +259,32 @@ struct StatisticsArguments {
   std::int64_t replicates = 0;
 };
 
+/// What the statistics of a query with exact controls are made of, beside those without.
+struct ControlArguments {
+  TotalsLayout totals;
+  MomentLayout layout;
+  ControlArrays controls;                ///< on the device
+  double* sums = nullptr;                ///< [replicates][Q][totals.size()]
+  const std::uint32_t* taken = nullptr;  ///< see FallbackArguments
+  const double* left_out = nullptr;      ///< [2][Q][H], see Constants
+  const double* head_weights = nullptr;  ///< [H]
+  double* statistics = nullptr;          ///< [replicates][Q][per_query], the first ones made
+  std::int64_t replicates = 0;
+
+  HEADLAB_HD QueryControls of(std::int64_t query) const {
+    return {controls, layout, static_cast<std::size_t>(query)};
+  }
+  HEADLAB_HD HeadNumbers& numbers(std::int64_t row, int head) const {
+    return reinterpret_cast<HeadNumbers&>(sums[row * totals.size() + totals.head_numbers(head)]);
+  }
+};
+
 /// Nodes of a segment: moments of leaf_replicates replicates each, merged two by two.
 struct MomentArguments {
   int queries = 1;
   int components = 1;
-  int pairs = 1;
+  int pairs = 1;      ///< whose comoments are kept
+  int ensemble = -1;  ///< statistic whose comoment with itself is the last one; or -1
   int per_query = 1;
   bool pairwise = false;
   const double* statistics = nullptr;  ///< [replicates][Q][per_query]

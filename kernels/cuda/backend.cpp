@@ -76,9 +76,6 @@ class CudaBackend : public Backend {
       const std::lock_guard lock(mutex_);
       if (std::ranges::find(notes_, note) == notes_.end()) notes_.push_back(note);
     };
-    if (plan.controls) {
-      throw std::invalid_argument("backend cuda computes no exact controls - use --backend cpu");
-    }
     if (!aligns_responses(plan)) {
       throw std::invalid_argument(
           "backend cuda computes no index of the weights where the last tokens of stage merge "

@@ -39,7 +39,9 @@ class Batch {
   void compute(std::uint64_t first, std::int64_t count, const WindowCounters& windows,
                const Steps& steps = {true, true, true, true, true});
   /// Sums of the replicates computed last [replicates][Q][totals.size()], on the device.
-  const double* totals() const { return arrays_.totals; }
+  double* totals() const { return arrays_.totals; }
+  /// Which rows of them the fallback made, see FallbackArguments.
+  const std::uint32_t* taken() const { return arrays_.fallback; }
 
   /// Design points of one replicate as the device draws them, x [n][d].
   std::vector<float> design(std::uint64_t replicate);

@@ -164,6 +164,50 @@ QueryArrays query_arrays(const Plan& plan, const LaunchPlan& launch,
   return arrays;
 }
 
+/// See Constants::left_out.
+std::vector<double> left_out_exponents(const Plan& plan, const LaunchPlan& launch,
+                                       std::optional<double> norm_coefficient,
+                                       const QueryArrays& arrays,
+                                       const std::vector<double>& centre) {
+  const auto heads = static_cast<std::size_t>(plan.heads);
+  const auto k = static_cast<std::size_t>(plan.k);
+  const auto d = static_cast<std::size_t>(plan.d);
+  const auto count = static_cast<std::size_t>(plan.queries);
+  const auto padded = static_cast<std::size_t>(arrays.padded);
+  std::vector<double> left_out(2 * count * heads);
+  if (!norm_coefficient) return left_out;
+  const bool only_products = *norm_coefficient == 0;
+  const Microkernel m = launch.microkernel;
+  const bool multiplies = m >= Microkernel::dots1 && m <= Microkernel::tensor64;
+  if (!only_products && !multiplies) return left_out;
+  const bool shifts = m >= Microkernel::shifted1;
+  const double unit = key_unit(*plan.kernel);
+  const std::vector<double> projected = projected_queries(plan);
+  for (std::size_t h = 0; h < heads; ++h) {
+    // The centre as a key, which the others are measured from.
+    std::vector<double> key(k);
+    for (std::size_t j = 0; j < k; ++j) {
+      for (std::size_t c = 0; c < d; ++c) {
+        key[j] += plan.projections[(h * d + c) * k + j] * unit * centre[c];
+      }
+    }
+    for (std::size_t q = 0; q < count; ++q) {
+      double product = 0, norm2 = 0;
+      for (std::size_t j = 0; j < k; ++j) {
+        product += 2 * projected[(h * k + j) * count + q] * key[j];
+        // Of the query as it is on the device, so that exponents are distances from that.
+        const auto rounded = static_cast<double>(
+            arrays.points[(h * static_cast<std::size_t>(launch.padded_k) + j) * padded + q]);
+        norm2 += rounded * rounded;
+      }
+      const double shift = shifts ? static_cast<double>(arrays.shifts[h * padded + q]) : 0.0;
+      left_out[q * heads + h] = (only_products ? product : -norm2) - shift;
+      left_out[(count + q) * heads + h] = only_products ? product : 0.0;
+    }
+  }
+  return left_out;
+}
+
 /// Two neighbouring numbers number(0), number(1) in float16: their upper or their lower parts; 0 in
 /// place of the latter without `lower_parts`.
 template <class Number>
@@ -296,6 +340,9 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream,
         rows, launch.tokens.separate ? std::vector<float>(rounded_centre.size()) : rounded_centre);
     of_projections = projection_fragments(rows, plan.heads, launch.padded_k, units, lower_parts);
   }
+  const std::vector<double> left_out_numbers =
+      plan.controls ? left_out_exponents(plan, launch, norm_coefficient, arrays, exact_centre)
+                    : std::vector<double>();
   std::vector<SeenTokens> views = launch.tokens.seen;
   if (views.empty() && !mechanism.keep.off()) {
     views.assign(static_cast<std::size_t>(plan.heads), {.end = launch.tokens.tokens});
@@ -303,6 +350,9 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream,
   std::span<const float> query_points, query_products, query_shifts;
   std::span<const FourWords> on_device_fragments, projections_on_device;
   std::span<const CoordinateUnit> on_device_units;
+  std::span<const double> log_scales, control_estimates, means_of_estimates, means_of_noise;
+  std::span<const double> of_estimates, of_noise;
+  std::span<const std::uint32_t> alike;
   const auto each = [&](const auto& put) {
     put(table, std::span(numbers));
     put(file_rows, plan.table.rows().numbers());
@@ -319,6 +369,16 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream,
     if (!views.empty()) put(seen, std::span(views));
     if (!mechanism.keep.top.empty()) put(top, std::span(mechanism.keep.top));
     if (!launch.tokens.ranges.empty()) put(ranges, std::span(launch.tokens.ranges));
+    if (!plan.controls) return;
+    const ControlMeans& means = plan.controls->means;
+    put(left_out, std::span(left_out_numbers));
+    put(log_scales, std::span(means.log_scale));
+    put(control_estimates, std::span(means.estimate));
+    put(means_of_estimates, std::span(means.of_estimates));
+    put(means_of_noise, std::span(means.of_noise));
+    put(of_estimates, std::span(plan.controls->of_estimates));
+    put(of_noise, std::span(plan.controls->of_noise));
+    if (!plan.controls->alike.empty()) put(alike, std::span(plan.controls->alike));
   };
   std::uint64_t bytes = 0;
   each([&](const auto&, const auto& values) { bytes += Arena::room(values.size_bytes()); });
@@ -341,6 +401,13 @@ Constants::Constants(const Plan& plan, const LaunchPlan& launch, Stream& stream,
              .shifts = query_shifts.data(),
              .fragments = on_device_fragments.data(),
              .weights = head_weights.data()};
+  controls = {.log_scale = log_scales.data(),
+              .estimate = control_estimates.data(),
+              .means_of_estimates = means_of_estimates.data(),
+              .means_of_noise = means_of_noise.data(),
+              .of_estimates = of_estimates.data(),
+              .of_noise = of_noise.data(),
+              .alike = alike.data()};
   stream.synchronise();
 }
 

@@ -32,6 +32,11 @@ struct Constants {
   Projections projections_of_tiles;    ///< where keys are projected as they are weighed
   std::span<const double> head_weights;
   Queries queries;
+  // Of exact controls; empty without.
+  ControlArrays controls;
+  /// [2][Q][H], what exponents lack of log2 of the kernel values: those of the fast kernels, then
+  /// those of the fallback, whose shifts come on top.
+  std::span<const double> left_out;
   std::span<const TokenRange> ranges;  ///< of the tokens stored; empty: all from the first on
   // Of heads that see or keep a part of the tokens; empty without.
   std::span<const SeenTokens> seen;    ///< [H], positions

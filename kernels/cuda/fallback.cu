@@ -121,6 +121,8 @@ HEADLAB_DEVICE void sum_rescaled(const FallbackArguments& r, std::int64_t row,
     const bool none = exponent == -__builtin_huge_valf();
     if (thread == 0) {
       windows[h] = {none ? 0.0f : exponent, 0.0f, none ? nearest.key % n : std::int64_t{-1}};
+      // Of no weight at all it is -inf, the logarithm of the sum.
+      if (layout.controls) totals[layout.shift(h)] = static_cast<double>(exponent);
       if (r.counts_empty && exponent < -126.0f) ++taken;
     }
   }

@@ -50,8 +50,10 @@ std::int64_t row_scratch_bytes(std::int64_t rows);
 void sum_fallback(Stream& stream, const FallbackArguments& arguments, const RowList& list,
                   std::int64_t replicates);
 
-/// Statistics from sums, leaves from statistics, nodes from leaves (moments.cu).
+/// Statistics from sums, those of controls from both, leaves from statistics, nodes from leaves
+/// (moments.cu).
 void statistics(Stream& stream, const StatisticsArguments& arguments);
+void control_statistics(Stream& stream, const ControlArguments& arguments);
 void leaves(Stream& stream, const MomentArguments& arguments);
 void merge_leaves(Stream& stream, const MomentArguments& arguments);
 

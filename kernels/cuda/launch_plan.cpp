@@ -454,7 +454,8 @@ LaunchPlan plan_launch(const Plan& plan, const LaunchLimits& limits) {
   launch.totals = {.heads = plan.heads,
                    .pairs = conditional && (pairwise || plan.heads <= max_pair_heads),
                    .scaled = conditional && !has_constant_noise(plan),
-                   .ensemble = conditional && !pairwise && plan.heads > max_pair_heads};
+                   .ensemble = conditional && !pairwise && plan.heads > max_pair_heads,
+                   .controls = plan.controls != nullptr};
   launch.bounds_squares = !conditional && launch.tokens.tokens > max_squared_keys;
   const auto whole_tiles = [](std::uint64_t points) {
     return divide_up<std::int64_t>(static_cast<std::int64_t>(points), key_group) * key_group;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/controls.h"
 #include "kernels/cuda/device.h"
 #include "kernels/hd.h"
 #include "kernels/mechanism.h"
@@ -209,14 +210,18 @@ struct Tiling {
   std::uint64_t shared_bytes = 0;
 };
 
+inline constexpr int numbers_of_head = sizeof(HeadNumbers) / sizeof(double);
+
 /// Layout of the float64 sums of one replicate and query: sum w [H], sum w (value - centre) [H],
 /// then sum w_g w_l for the pairs of heads or for g = l only, the same with s w in place of w where
-/// the noise varies, then the ensemble's noise where a second pass computes it.
+/// the noise varies, then the ensemble's noise where a second pass computes it, and for exact
+/// controls the shifts of the exponents [H] where the fallback made the sums, and HeadNumbers [H].
 struct TotalsLayout {
   int heads = 1;
   bool pairs = false;
   bool scaled = false;
   bool ensemble = false;
+  bool controls = false;
 
   HEADLAB_HD int squares() const { return pairs ? heads * (heads + 1) / 2 : heads; }
   HEADLAB_HD int weight(int h) const { return h; }
@@ -228,7 +233,9 @@ struct TotalsLayout {
   HEADLAB_HD int ensemble_noise() const { return 2 * heads + (scaled ? 2 : 1) * squares(); }
   /// Sums of the first pass over the keys.
   HEADLAB_HD int row() const { return 2 * heads + squares(); }
-  HEADLAB_HD int size() const { return ensemble_noise() + (ensemble ? 1 : 0); }
+  HEADLAB_HD int shift(int h) const { return ensemble_noise() + (ensemble ? 1 : 0) + h; }
+  HEADLAB_HD int head_numbers(int h) const { return shift(heads) + numbers_of_head * h; }
+  HEADLAB_HD int size() const { return controls ? head_numbers(heads) : shift(0); }
 };
 
 /// Coordinate that the keys of a head have after their own, so that the kernels that weigh keys

@@ -45,14 +45,26 @@ HEADLAB_HD std::int64_t pair_statistic(const MomentLayout& layout) {
                                        : layout.noise_offset() + layout.components() - 1);
 }
 
+/// Two components, the first not behind the second.
+struct Components {
+  int g, l;
+};
+/// Pair `index` of `count` components, row by row.
+HEADLAB_HD Components pair_of(int index, int count) {
+  int g = 0;
+  while (index >= count - g) index -= count - g++;
+  return {g, g + index};
+}
+
 /// One statistic of one query of one replicate, in the order of kernels/moments.h, except those
-/// that are sums over all pairs of heads.
+/// that are sums over all pairs of heads, and those of controls.
 HEADLAB_KERNEL void statistics_kernel(const StatisticsArguments a) {
   const MomentLayout& layout = a.layout;
   const auto per_query = static_cast<std::int64_t>(layout.per_query());
   const std::int64_t at = number_of_thread();
   if (at >= a.replicates * layout.queries * per_query) return;
   if (sums_over_pairs(layout, a.totals) && at % per_query == pair_statistic(layout)) return;
+  if (at % per_query >= static_cast<std::int64_t>(layout.control_offset())) return;
   const std::int64_t row = at / per_query;
   const int s = static_cast<int>(at % per_query);
   const TotalsLayout& totals = a.totals;
@@ -68,10 +80,7 @@ HEADLAB_KERNEL void statistics_kernel(const StatisticsArguments a) {
   } else if (s < noise_offset) {
     for (int h = 0; h < heads; ++h) result += a.head_weights[h] * estimate(h);
   } else if (layout.pairwise() && s - noise_offset < totals.squares()) {
-    int g = 0;
-    int rest = s - noise_offset;
-    while (rest >= heads - g) rest -= heads - g++;
-    const int l = g + rest;
+    const auto [g, l] = pair_of(s - noise_offset, heads);
     result = a.noise_factor * sums[totals.noise(g, l)] / (weight(g) * weight(l));
   } else if (s - noise_offset < heads) {
     const int h = s - noise_offset;
@@ -120,15 +129,63 @@ HEADLAB_KERNEL void pair_statistic_kernel(const StatisticsArguments a) {
   if (lane == 0) a.statistics[row * per_query + pair_statistic(a.layout)] = result;
 }
 
+/// The numbers of a head at a query of a replicate that controls are made of; its kernel sum is the
+/// statistic of a pilot.
+HEADLAB_KERNEL void head_numbers_kernel(const ControlArguments a) {
+  constexpr double log_2 = 0.6931471805599453;
+  const MomentLayout& layout = a.layout;
+  const int heads = layout.heads;
+  const std::int64_t at = number_of_thread();
+  if (at >= a.replicates * layout.queries * heads) return;
+  const std::int64_t row = at / heads;
+  const auto head = static_cast<int>(at % heads);
+  const std::int64_t query = row % layout.queries;
+  const double* sums = a.sums + row * a.totals.size();
+  double* statistics = a.statistics + row * static_cast<std::int64_t>(layout.per_query());
+  const std::int64_t shifted = a.taken[row] != 0 ? 1 : 0;
+  const double exponent = a.left_out[(shifted * layout.queries + query) * heads + head] +
+                          (shifted != 0 ? sums[a.totals.shift(head)] : 0.0);
+  const QueryControls of = a.of(query);
+  const auto h = static_cast<std::size_t>(head);
+  const double sum = of.sum(h, math::log(sums[a.totals.weight(head)]) + log_2 * exponent);
+  a.numbers(row, head) = of.numbers(h, statistics[h], sum);
+  if (!layout.controlled()) statistics[layout.control_offset() + h] = sum;
+}
+
+/// One controlled statistic of one query of one replicate, in the order of kernels/moments.h.
+HEADLAB_KERNEL void controlled_kernel(const ControlArguments a) {
+  const MomentLayout& layout = a.layout;
+  const auto per_query = static_cast<std::int64_t>(layout.per_query());
+  const auto first = static_cast<std::int64_t>(layout.control_offset());
+  const std::int64_t at = number_of_thread();
+  if (at >= a.replicates * layout.queries * (per_query - first)) return;
+  const std::int64_t row = at / (per_query - first);
+  const auto i = static_cast<int>(at % (per_query - first));
+  const int heads = layout.heads;
+  double* statistics = a.statistics + row * per_query;
+  const QueryControls of = a.of(row % layout.queries);
+  const auto estimate = [&](int head) {
+    return of.controlled_estimate(static_cast<std::size_t>(head), statistics[head],
+                                  a.numbers(row, head));
+  };
+  double result = 0;
+  if (i < heads) {
+    result = estimate(i);
+  } else if (i < heads + a.totals.squares()) {
+    const auto [g, l] = pair_of(i - heads, heads);
+    const double noise = statistics[layout.noise_offset() + static_cast<std::size_t>(i - heads)];
+    result = of.controlled_noise(static_cast<std::size_t>(g), static_cast<std::size_t>(l), noise,
+                                 a.numbers(row, g), a.numbers(row, l));
+  } else {
+    for (int h = 0; h < heads; ++h) result += a.head_weights[h] * estimate(h);
+  }
+  statistics[first + i] = result;
+}
+
 /// Component pair `index` of a layout.
-struct Components {
-  int g, l;
-};
 HEADLAB_DEVICE Components components_of(const MomentArguments& a, int index) {
-  if (!a.pairwise) return {index, index};
-  int g = 0;
-  while (index >= a.components - g) index -= a.components - g++;
-  return {g, g + index};
+  if (a.ensemble >= 0 && index == a.pairs - 1) return {a.ensemble, a.ensemble};
+  return a.pairwise ? pair_of(index, a.components) : Components{index, index};
 }
 
 /// One mean or comoment of a leaf, with the operations of leaf_moments in kernels/moments.cpp.
@@ -202,6 +259,14 @@ void statistics(Stream& stream, const StatisticsArguments& a) {
   if (!sums_over_pairs(a.layout, a.totals)) return;
   launch(stream, "pair sums", launch_over(a.replicates * a.layout.queries * warp_threads),
          pair_statistic_kernel, a);
+}
+
+void control_statistics(Stream& stream, const ControlArguments& a) {
+  const std::int64_t rows = a.replicates * a.layout.queries;
+  launch(stream, "head numbers", launch_over(rows * a.layout.heads), head_numbers_kernel, a);
+  if (!a.layout.controlled()) return;
+  const auto numbers = static_cast<std::int64_t>(a.layout.per_query() - a.layout.control_offset());
+  launch(stream, "controlled statistics", launch_over(rows * numbers), controlled_kernel, a);
 }
 
 void leaves(Stream& stream, const MomentArguments& a) {

@@ -165,7 +165,7 @@ void CudaWorker::run_segment(std::uint64_t first, std::uint64_t count, std::uint
 
   const auto queries = static_cast<std::size_t>(layout_.queries);
   const std::size_t per_query = layout_.per_query();
-  const std::size_t pairs = node == 1 ? 0 : layout_.pairs();
+  const std::size_t pairs = node == 1 ? 0 : layout_.comoments_per_query();
   const std::size_t size = queries * (per_query + pairs);
   auto* const numbers = static_cast<double*>(
       stream_->host_buffer(nodes * (8 * size + window_counters * sizeof(*windows_))));
@@ -227,13 +227,24 @@ void CudaWorker::take_statistics(std::int64_t count, const WindowCounters& count
                         .aligns_noise = plan_.mechanism.merge.last_share(plan_.n) != 1,
                         .statistics = statistics_ + done * layout_.statistics(),
                         .replicates = count});
+  if (!plan_.controls) return;
+  control_statistics(*stream_, {.totals = launch_.totals,
+                                .layout = layout_,
+                                .controls = constants_.controls,
+                                .sums = batch_.totals(),
+                                .taken = batch_.taken(),
+                                .left_out = constants_.left_out.data(),
+                                .head_weights = constants_.head_weights.data(),
+                                .statistics = statistics_ + done * layout_.statistics(),
+                                .replicates = count});
 }
 
 MomentArguments CudaWorker::take_leaves(std::uint64_t count) {
   const MomentArguments arguments = {
       .queries = layout_.queries,
       .components = static_cast<int>(layout_.components()),
-      .pairs = count_of("pairs of statistics of a query", {layout_.pairs()}),
+      .pairs = count_of("pairs of statistics of a query", {layout_.comoments_per_query()}),
+      .ensemble = layout_.controlled() ? static_cast<int>(layout_.controlled_ensemble()) : -1,
       .per_query = static_cast<int>(layout_.per_query()),
       .pairwise = layout_.pairwise(),
       .statistics = statistics_,

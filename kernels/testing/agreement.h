@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <sstream>
 #include <string>
 #include <variant>
@@ -14,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/backend.h"
+#include "kernels/controls.h"
 #include "kernels/kernel_laws.h"
 #include "kernels/plan.h"
 #include "kernels/reference/ensemble.h"
@@ -81,8 +83,11 @@ struct Deviation {
 
 inline Deviation deviation_of(const MomentLayout& layout, const ExpectedStatistics& expected,
                               const std::vector<double>& statistics) {
-  const auto kind = [&](std::size_t i) { return i % layout.per_query() >= layout.noise_offset(); };
-  double scale[2] = {};
+  const auto kind = [&](std::size_t i) {
+    const std::size_t s = i % layout.per_query();
+    return s < layout.noise_offset() ? 0 : s < layout.control_offset() ? 1 : 2;
+  };
+  double scale[3] = {};
   for (std::size_t i = 0; i < expected.values.size(); ++i) {
     scale[kind(i)] = std::max(scale[kind(i)], std::abs(expected.values[i]));
   }
@@ -132,6 +137,62 @@ inline double largest_exponent(const Plan& plan, const TrainingSet& sample) {
   return largest;
 }
 
+/// Sets the tolerances of what exact controls add to the statistics of a query, from those of the
+/// statistics without: to first order, by moving each number that a control is made of, one at a
+/// time and to either side.
+/// \param log_sums log W_h [H] \param log_errors theirs
+inline void set_control_tolerances(const Plan& plan, std::size_t query,
+                                   std::span<const double> log_sums,
+                                   std::span<const double> log_errors, const double* values,
+                                   double* tolerances) {
+  const MomentLayout layout = plan.layout();
+  const QueryControls of(*plan.controls, layout, query);
+  const auto heads = static_cast<std::size_t>(layout.heads);
+  const auto numbers = [&](std::size_t h, double shift, double of_log) {
+    return of.numbers(h, values[h] + shift, of.sum(h, log_sums[h] + of_log));
+  };
+  double* out = tolerances + layout.control_offset();
+  if (layout.controls == ControlStatistics::sums) {
+    for (std::size_t h = 0; h < heads; ++h) {
+      out[h] = std::expm1(log_errors[h]) * of.sum(h, log_sums[h]);
+    }
+    return;
+  }
+  const auto farther = [](const auto& value_at, double error) {
+    const double centre = value_at(0);
+    return std::max(std::abs(value_at(error) - centre), std::abs(value_at(-error) - centre));
+  };
+  double& ensemble = tolerances[layout.controlled_ensemble()];
+  ensemble = 0;
+  for (std::size_t h = 0; h < heads; ++h) {
+    out[h] =
+        farther(
+            [&](double x) { return of.controlled_estimate(h, values[h] + x, numbers(h, x, 0)); },
+            tolerances[h]) +
+        farther([&](double x) { return of.controlled_estimate(h, values[h], numbers(h, 0, x)); },
+                log_errors[h]);
+    ensemble += std::abs(plan.head_weights[h]) * out[h];
+  }
+  for (std::size_t h = 0; h < heads; ++h) {
+    for (std::size_t l = h; l < heads; ++l) {
+      const std::size_t at = layout.noise_offset() + layout.pair(h, l);
+      const auto moved = [&](double noise, double shift_h, double of_h, double shift_l,
+                             double of_l) {
+        if (h == l) shift_l = shift_h, of_l = of_h;
+        return of.controlled_noise(h, l, values[at] + noise, numbers(h, shift_h, of_h),
+                                   numbers(l, shift_l, of_l));
+      };
+      double& sum = tolerances[layout.controlled_noise_offset() + layout.pair(h, l)];
+      sum = farther([&](double x) { return moved(x, 0, 0, 0, 0); }, tolerances[at]) +
+            farther([&](double x) { return moved(0, x, 0, 0, 0); }, tolerances[h]) +
+            farther([&](double x) { return moved(0, 0, x, 0, 0); }, log_errors[h]);
+      if (h == l) continue;
+      sum += farther([&](double x) { return moved(0, 0, 0, x, 0); }, tolerances[l]) +
+             farther([&](double x) { return moved(0, 0, 0, 0, x); }, log_errors[l]);
+    }
+  }
+}
+
 /// What float32 may do to a backend's statistics, in units of eps32 relative to the scale of a
 /// statistic: `constant` whatever the exponents, `of_exponent` times the largest |exponent|.
 struct Rounding {
@@ -166,6 +227,21 @@ inline ExpectedStatistics expected_statistics(const Plan& plan, std::uint64_t re
     }
     if (layout.has_alignment() && s == layout.alignment_offset()) scale = 2;
     expected.tolerances.push_back(relative * scale);
+  }
+  if (!plan.controls) return expected;
+  const TrainingSet tokens = tokens_of(plan, sample);
+  // Errors of the terms of a sum cancel, so that fewer are left.
+  const double of_sum = eps32 * (16 + rounding.of_exponent * largest_exponent(plan, sample));
+  const std::vector<double> errors(static_cast<std::size_t>(plan.heads), of_sum);
+  for (int q = 0; q < plan.queries; ++q) {
+    std::vector<double> log_sums(errors.size());
+    for (int h = 0; h < plan.heads; ++h) {
+      WindowCounts counted;
+      nw_weights(plan, tokens, h, q, counted, &log_sums[static_cast<std::size_t>(h)]);
+    }
+    const std::size_t at = static_cast<std::size_t>(q) * layout.per_query();
+    set_control_tolerances(plan, static_cast<std::size_t>(q), log_sums, errors,
+                           &expected.values[at], &expected.tolerances[at]);
   }
   return expected;
 }

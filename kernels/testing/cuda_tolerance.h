@@ -70,13 +70,21 @@ class RoundingBounds {
       const std::size_t at = static_cast<std::size_t>(q) * layout.per_query();
       std::vector<std::vector<double>> weights;
       std::vector<HeadError> errors;
+      std::vector<double> log_sums(heads_), log_errors;
       for (int h = 0; h < plan_.heads; ++h) {
-        weights.push_back(nw_weights(plan_, tokens_, h, q, expected.windows));
+        weights.push_back(nw_weights(plan_, tokens_, h, q, expected.windows,
+                                     &log_sums[static_cast<std::size_t>(h)]));
         errors.push_back(errors_of(h, q, weights.back()));
+        log_errors.push_back(log_error_of_sum(errors.back()));
       }
       expected.bounded.push_back(std::ranges::all_of(errors, &HeadError::known));
       query_statistics(plan_, tokens_, weights, &expected.values[at]);
       set_tolerances(weights, errors, &expected.values[at], &expected.tolerances[at]);
+      if (!plan_.controls) continue;
+      test::set_control_tolerances(plan_, static_cast<std::size_t>(q), log_sums, log_errors,
+                                   &expected.values[at], &expected.tolerances[at]);
+      set_controlled(*plan_.controls, layout, static_cast<std::size_t>(q), log_sums,
+                     plan_.head_weights, &expected.values[at]);
     }
     return expected;
   }
@@ -94,6 +102,7 @@ class RoundingBounds {
   struct HeadError {
     std::vector<double> of_weight;  ///< [N], before they are normalised
     double sum = 0;
+    bool has_factor = true;  ///< that all weights share is in them
     bool known() const { return sum < max_error; }
     /// Of a weight once they are normalised.
     double normalised(std::size_t i, double weight) const {
@@ -332,6 +341,7 @@ class RoundingBounds {
     for (Exponent2& exponent : exponents) exponent.error += factor;
     exponents[heaviest].error = 0;
     HeadError without = errors_of(head, weights, heaviest, exponents);
+    without.has_factor = false;
     return without.sum < errors.sum ? without : errors;
   }
   HeadError errors_of(int head, const std::vector<double>& weights, std::size_t heaviest,
@@ -366,6 +376,12 @@ class RoundingBounds {
   }
   bool is_formula_of_weight() const {
     return std::visit([]<class Law>(const Law&) { return HasWeight<Law>; }, *plan_.kernel);
+  }
+
+  /// Of the logarithm of the sum of a head's kernel values.
+  double log_error_of_sum(const HeadError& error) const {
+    if (!error.has_factor || !error.known()) return HUGE_VAL;
+    return -std::log1p(-error.sum) + 2 * roundings_of_sum() * u32;
   }
 
   /// Roundings of a sum of positive terms.

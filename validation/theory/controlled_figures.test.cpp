@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -243,6 +245,58 @@ TEST(ControlledFigures, RoundingOfKernelSumsIsWithinItsBound) {
   // Bounds are not far above what there is.
   EXPECT_GT(largest.of_sums, 0.05);
   EXPECT_GT(largest.of_estimates, 0.05);
+}
+
+/// A backend by its name alone.
+class NamedBackend : public Backend {
+ public:
+  explicit NamedBackend(std::string name) : name_(std::move(name)) {}
+  std::string name() const override { return name_; }
+  std::string simd() const override { return "none"; }
+  std::string device() const override { return "none"; }
+  int workers(int) const override { return 1; }
+  std::uint64_t worker_bytes(Plans) const override { return 0; }
+  std::unique_ptr<Worker> worker(Plans) const override { return nullptr; }
+
+ private:
+  std::string name_;
+};
+
+TEST(ControlledFigures, ACoarserBackendThanCpuShowsItsRoundingInThePilot) {
+  const Condition condition = parse_scenario(perfect_text, "figures.toml").conditions.at(0);
+  const ControlMeans means = control_means(condition, make_plan(condition));
+  const Plan plan = control_pilot_plan(condition, {}, means);
+  const MomentLayout layout = plan.layout();
+  std::vector<Moments> out(8);
+  make_backend("cpu")->worker(plan)->run({.first = 0, .count = 8, .node = 1}, out);
+  std::vector<double> of_cpu;
+  for (const Moments& one : out) of_cpu.insert(of_cpu.end(), one.mean.begin(), one.mean.end());
+  const NamedBackend gpu("cuda"), cpu("cpu");
+  const double plain = kernel_sum_rounding(gpu, means.log_scale[1], plan.n);
+  constexpr double off = 1e-4;
+  const auto bound_with = [&](const Backend& backend, std::size_t statistic) {
+    std::vector<double> statistics = of_cpu;
+    for (std::size_t r = 0; r < 8; ++r) {
+      statistics[r * layout.statistics() + statistic] *= 1 + off;
+    }
+    return sum_roundings(backend, plan, statistics).at(1);
+  };
+  EXPECT_EQ(sum_roundings(gpu, plan, of_cpu).at(1).bound, plain);
+  EXPECT_EQ(sum_roundings(gpu, plan, of_cpu).at(1).coarseness, 1);
+  // Of head 1 alone.
+  const SumRounding of_sum = bound_with(gpu, layout.control_offset() + 1);
+  EXPECT_NEAR(of_sum.bound, plain + off, 1e-3 * off);
+  EXPECT_NEAR(of_sum.coarseness, of_sum.bound / plain, 1e-9);
+  EXPECT_NEAR(bound_with(gpu, layout.noise_offset() + layout.pair(0, 1)).bound, plain + off / 2,
+              1e-3 * off);
+  EXPECT_GT(bound_with(gpu, 1).bound, plain + off / 10);
+  EXPECT_EQ(bound_with(gpu, 0).bound, plain);
+  // Of cpu it is known.
+  EXPECT_EQ(bound_with(cpu, layout.control_offset() + 1).bound, plain);
+  // Sums that are no numbers have no bound.
+  std::vector<double> unknown = of_cpu;
+  unknown[layout.control_offset() + 1] = NAN;
+  EXPECT_EQ(sum_roundings(gpu, plan, unknown).at(1).bound, HUGE_VAL);
 }
 
 TEST(ControlledFigures, CovariancesAreThoseOfPairsWhateverTheEnsembleIs) {

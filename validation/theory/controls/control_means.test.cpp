@@ -86,16 +86,15 @@ Check check(const std::vector<std::string>& sets,
     const auto statistic = [&](std::uint64_t r, std::size_t i) {
       return out[r].mean[q * layout.per_query() + i];
     };
-    const auto add_all =
-        [&]<std::size_t Count>(const std::vector<std::array<double, Count>>& values) {
-          for (std::size_t c = 0; c < Count; ++c) {
-            std::vector<double> column;
-            for (const auto& one : values) column.push_back(one[c]);
-            found.add(column);
-          }
-        };
+    const auto add_all = [&]<std::size_t Count>(const std::vector<ControlValues<Count>>& values) {
+      for (std::size_t c = 0; c < Count; ++c) {
+        std::vector<double> column;
+        for (const auto& one : values) column.push_back(one[c]);
+        found.add(column);
+      }
+    };
     for (std::size_t h = 0; h < heads; ++h) {
-      std::vector<std::array<double, estimate_controls>> values;
+      std::vector<ControlValues<estimate_controls>> values;
       for (std::uint64_t r = 0; r < replicates; ++r) {
         numbers[h].push_back(
             controls.numbers(h, statistic(r, h), statistic(r, layout.control_offset() + h)));
@@ -105,7 +104,7 @@ Check check(const std::vector<std::string>& sets,
     }
     for (std::size_t h = 0; h < heads; ++h) {
       for (std::size_t l = h; l < heads; ++l) {
-        std::vector<std::array<double, noise_controls>> values;
+        std::vector<ControlValues<noise_controls>> values;
         for (std::uint64_t r = 0; r < replicates; ++r) {
           const double noise = statistic(r, layout.noise_offset() + layout.pair(h, l));
           values.push_back(controls.of_noise(h, l, noise, numbers[h][r], numbers[l][r]));
