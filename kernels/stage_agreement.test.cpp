@@ -138,6 +138,55 @@ TEST_F(StageAgreement, RulesOfKeepWithUnionAreEquivalentToReference) {
   }
 }
 
+/// Makes the first `count` heads of a plan exactly alike: of these cpu computes one.
+void make_alike(Plan& plan, std::size_t count) {
+  const auto size = static_cast<std::size_t>(plan.d * plan.k);
+  for (std::size_t h = 1; h < count; ++h) {
+    std::copy_n(plan.projections.begin(), size,
+                plan.projections.begin() + static_cast<std::ptrdiff_t>(h * size));
+    if (!plan.mechanism.seen.empty()) plan.mechanism.seen[h] = plan.mechanism.seen[0];
+    if (!plan.mechanism.keep.top.empty()) plan.mechanism.keep.top[h] = plan.mechanism.keep.top[0];
+  }
+}
+
+/// Every stage, and every rule with union, on sets of heads of which some are alike.
+TEST_F(StageAgreement, HeadsThatAreAlikeAreEquivalentToReference) {
+  std::vector<test::NamedStage> stages = test::all_stages();
+  stages.push_back({"none", [](Plan&) {}});
+  for (const test::NamedStage& stage : test::all_stages()) {
+    if (stage.name != "ratio" && stage.name != "block" && stage.name != "pooled") continue;
+    stages.push_back({stage.name + " with union", [set = stage.set](Plan& plan) {
+                        set(plan);
+                        plan.mechanism.keep.shared = true;
+                      }});
+    stages.push_back({stage.name + " with union of windows", [set = stage.set](Plan& plan) {
+                        for (std::uint64_t h = 0; h < 3; ++h) {
+                          plan.mechanism.seen.push_back(seen_tokens(plan.n, 60 - 9 * h, h, 2));
+                        }
+                        set(plan);
+                        plan.mechanism.keep.shared = true;
+                      }});
+  }
+  in_every_way([&] {
+    for (const test::NamedStage& stage : stages) {
+      for (const KernelLaw& kernel : test::all_kernels(0.6)) {
+        const bool pools = stage.name.starts_with("pooled");
+        if (!test::has_stage(kernel, {pools ? "pooled" : stage.name, {}})) continue;
+        for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
+          for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
+            for (const std::size_t alike : {2, 3}) {
+              Plan plan = test::make_plan({.n = 64, .queries = 3}, kernel, estimator, mode);
+              stage.set(plan);
+              make_alike(plan, alike);
+              expect_agreement(plan, std::to_string(alike) + " alike, " + stage.name);
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
 TEST_F(StageAgreement, TheComparisonSeesEveryStage) {
   const Plan plain = test::make_plan({.n = 97}, GaussianKernel{.bandwidth = 0.6});
   const std::vector<double> statistics = compute(plain, 2).mean;
