@@ -63,7 +63,7 @@ Condition condition_of(const Sets& sets) {
 /// The estimates [Q][G] that a run has of each of its replicates, and of the reference.
 std::vector<Node> nodes_of_run(const Condition& condition, const Session& session) {
   Preparation found = learn_heads(condition, session).value();
-  find_weights(condition, found, session);
+  EXPECT_TRUE(find_weights(condition, found, session));
   const Plan plan = make_plan(condition, found);
   return simulate(plan, *session.backend, 1, condition.replicates).nodes();
 }
@@ -110,7 +110,7 @@ TEST(Replay, ShowsTheKeysOfTheExtremesOfARun) {
     for (const Sets& sets : settings) {
       const Condition condition = condition_of(sets);
       Preparation found = learn_heads(condition, session).value();
-      find_weights(condition, found, session);
+      ASSERT_TRUE(find_weights(condition, found, session));
       const Plan plan = make_plan(condition, found);
       const Extremes extremes =
           simulate(plan, *session.backend, 2, condition.replicates).extremes().value();

@@ -50,6 +50,7 @@ ControlCost control_cost(const Condition& condition);
 /// others there is nothing to find. They depend on the scenario and the backend, not on the
 /// threads, the run's seed or its replicates. Throws InvalidInput where the means are not known.
 /// False where the session stopped the pilot.
-bool find_controls(const Condition& condition, Preparation& found, const Session& session);
+[[nodiscard]] bool find_controls(const Condition& condition, Preparation& found,
+                                 const Session& session);
 
 }  // namespace headlab

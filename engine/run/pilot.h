@@ -32,6 +32,7 @@ Plan pilot_plan(const Condition& condition, const Preparation& found = {});
 /// queries of C + B B^T; for other weights there is nothing to find. The weights depend on the
 /// scenario and the backend, not on the threads or the run's seed. Throws InvalidInput where
 /// `optimal_weights` finds none. False where the session stopped the pilot.
-bool find_weights(const Condition& condition, Preparation& found, const Session& session);
+[[nodiscard]] bool find_weights(const Condition& condition, Preparation& found,
+                                const Session& session);
 
 }  // namespace headlab

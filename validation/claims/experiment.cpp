@@ -10,6 +10,7 @@
 #include "engine/run/simulate.h"
 #include "engine/run/units.h"
 #include "engine/scenario/condition.h"
+#include "engine/scenario/law/weights/uniform.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/scenario.h"
 #include "kernels/laws.h"
@@ -62,7 +63,11 @@ Experiment::Experiment(Scenario scenario, ClaimSection section, Session session,
       require_one_draw(condition, "this claim is about given heads and queries");
     }
     Preparation& found = found_.emplace_back();
-    find_weights(condition, found, session_);
+    if (!find_weights(condition, found, session_)) {
+      // Stopped in the pilot: the plan is there for its sizes, and nobody looks at it.
+      stopped_ = true;
+      found.head_weights = UniformWeights{}.values(sizes_of(condition));
+    }
     plans_.push_back(make_plan(condition, found));
   }
 }
@@ -82,6 +87,7 @@ const Plan& Experiment::plan(std::size_t which) const {
 }
 
 void Experiment::look_at(std::uint64_t replicates) {
+  if (stopped_) throw TimeIsUp();
   replicates_ = replicates;
 }
 

@@ -86,7 +86,8 @@ class Experiment {
   /// The same as it is simulated, which a fault of a test may make another.
   const Plan& simulated(std::size_t which);
 
-  /// Moves on to a look at `replicates` replicates, a multiple of 8 and at least 256.
+  /// Moves on to a look at `replicates` replicates, a multiple of 8 and at least 256. Throws
+  /// TimeIsUp where the pilot of weights was stopped.
   void look_at(std::uint64_t replicates);
   std::uint64_t replicates() const { return replicates_; }
 
@@ -131,6 +132,7 @@ class Experiment {
   Substitutes substitutes_;
   std::vector<Preparation> found_;
   std::vector<Plan> plans_;
+  bool stopped_ = false;
   std::uint64_t replicates_ = 0;
   std::map<std::string, std::unique_ptr<Observation>> observations_;
   std::map<std::pair<std::size_t, TheorySource>, Theory> theories_;

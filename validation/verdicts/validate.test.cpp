@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/verdicts/validate.h"
 
+#include <atomic>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -186,6 +187,19 @@ TEST(Validate, GivesTheSameBitsAgainAndOnAnyNumberOfThreads) {
   EXPECT_EQ(once, bits(validate({"identity"}, {.threads = 1}, {.replicates = 8192})));
   EXPECT_EQ(once, bits(validate({"identity"}, {.threads = 2}, {.replicates = 8192})));
   EXPECT_NE(once, bits(validate({"identity"}, {.threads = 1}, {.seed = 8, .replicates = 8192})));
+}
+
+TEST(Validate, IsStoppedInPilotsToo) {
+  const std::atomic<bool> stop = true;
+  for (const char* claim : {"weights", "identity"}) {
+    const Validation validation = validate({claim}, {.threads = 1, .stop = &stop});
+    EXPECT_FALSE(validation.outcome.complete) << claim;
+    EXPECT_FALSE(validation.rows.empty()) << claim;
+    for (const VerdictRow& row : validation.rows) {
+      EXPECT_EQ(row.verdict, Verdict::unresolved) << claim;
+      EXPECT_EQ(row.replicates, 0u) << claim;
+    }
+  }
 }
 
 TEST(Validate, ClosedFormsCanBeGiven) {

@@ -14,7 +14,8 @@ kill      the same command again, or with what its message offers, ends with the
           error; never by a signal. Run again it ends as after a kill
 short     half of the bytes are written or read: nothing changes
           Where libhdf5 itself writes a data set a call that fails may end the program by a signal: as after a kill
-memory    an allocation fails: as with a number
+memory    an allocation fails: as with a number. One that fails inside libhdf5, libnetcdf or CLI11 may end the
+          program by a signal, or with words of the library: as after a kill
 
 Prints a row for each command and kind, and every broken promise; exit code 1 where there is one.
 """
@@ -39,6 +40,9 @@ CHANGES, READS, MEMORY = "change", "read", "memory"
 KINDS = {"kill": CHANGES, "28": CHANGES, "122": CHANGES, "5": CHANGES, "24": CHANGES, "4": CHANGES, "short": CHANGES,
          "read-5": READS, "read-24": READS, "read-4": READS, "read-short": READS, "memory": MEMORY}
 ENDS_S = 120
+# Whose allocations that fail the program cannot answer for: objects, and functions in the program itself.
+LIBRARIES = ("/libhdf5", "/libnetcdf")
+COMPILED_IN = ("CLI::",)
 # Of a run and not of its figures.
 TIMES = {"seconds", "weights_per_second", "pilot_seconds", "date", "results_id", "time", "wall_seconds", "sha256", "sums"}
 PRECIOUS = "mine, and worth keeping\n"
@@ -238,6 +242,21 @@ class Study:
             return [f"run again: code {done.returncode}: {done.stderr.strip()[-200:]}"]
         return [f"run again: {problem}" for problem in self.problems_of_files(folder)]
 
+    def failed(self, done):
+        """Whether a command ended by a signal, or without a line of its own."""
+        return done.returncode < 0 or done.returncode in (1, 2) and not done.stderr.startswith("headlab: ")
+
+    def in_library(self, mark):
+        """Whether the call that failed was made by a library, by the callers in its mark."""
+        callers = [line.split("\t") for line in mark.read_text().splitlines()]
+        if any(library in path for path, _ in callers for library in LIBRARIES):
+            return True
+        here = [place for path, place in callers if Path(path).name == self.world.headlab.name]
+        # A caller's place is that behind its call.
+        names = subprocess.run(["addr2line", "-Cfe", self.world.headlab, *(hex(int(place, 16) - 1) for place in here)],
+                               capture_output=True, text=True, check=True).stdout
+        return any(name.startswith(COMPILED_IN) for name in names.splitlines())
+
     def problems(self, kind, call):
         folder, mark = self.world.fresh("work", self.ready), self.world.folder / "mark"
         mark.unlink(missing_ok=True)
@@ -252,15 +271,15 @@ class Study:
         found = self.lost(folder)
         if kind == "kill":
             return found + self.again(folder)
-        if done.returncode < 0 and self.command.streams:
-            found += self.again(folder)
-        elif done.returncode < 0:
+        if done.returncode < 0 and self.command.streams or kind == "memory" and self.failed(done) and self.in_library(mark):
+            return found + self.again(folder)
+        if done.returncode < 0:
             found.append(f"ended by signal {-done.returncode}: {done.stderr.strip()[-200:]}")
         elif done.returncode == self.code:
             found += self.problems_of_files(folder, tidy=False)
         elif done.returncode not in (1, 2):
             found.append(f"code {done.returncode}")
-        elif not done.stderr.startswith("headlab: ") or kind.endswith("short"):
+        elif self.failed(done) or kind.endswith("short"):
             found.append(f"code {done.returncode}: {done.stderr.strip()[-200:]!r}")
         return found + (self.again(folder) if calls != READS and not found else [])
 

@@ -8,7 +8,9 @@
 ///                            read: what opens for reading and reads;
 ///                            memory: malloc, calloc, realloc, from the first call of main on
 ///     HEADLAB_FAULT_KIND     kill, short (half of the bytes), or a number of errno
-///     HEADLAB_FAULT_MARK     a file that is made when the call fails
+///     HEADLAB_FAULT_MARK     a file that is made when the call fails, with a line for each
+///     function that
+///                            called: its object and the place in it, separated by a tab
 ///     HEADLAB_FAULT_COUNT    a file that gets the number of calls where the program ends by exit()
 #include <atomic>
 #include <cerrno>
@@ -18,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -58,20 +61,38 @@ __attribute__((constructor)) void read_settings() {
                                                        : Calls::none;
 }
 
-/// Writes a small file past everything that is counted.
-void put(const char* variable, long number) {
+/// Makes a file past everything that is counted; -1 where none is asked for.
+long made(const char* variable) {
   const char* const path = std::getenv(variable);
-  if (path == nullptr) return;
-  const long file = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  return path == nullptr ? -1
+                         : syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+}
+
+__attribute__((destructor)) void write_count() {
+  const long file = made("HEADLAB_FAULT_COUNT");
   if (file < 0) return;
   char text[32];
-  const int size = std::snprintf(text, sizeof text, "%ld\n", number);
+  const int size = std::snprintf(text, sizeof text, "%ld\n", count.load());
   syscall(SYS_write, file, text, size);
   syscall(SYS_close, file);
 }
 
-__attribute__((destructor)) void write_count() {
-  put("HEADLAB_FAULT_COUNT", count);
+void write_mark() {
+  const long file = made("HEADLAB_FAULT_MARK");
+  if (file < 0) return;
+  void* callers[64];
+  const int depth =
+      backtrace(callers, 64);  // allocates at its first call, which is counted: after this one
+  for (int i = 0; i < depth; ++i) {
+    Dl_info object;
+    if (dladdr(callers[i], &object) == 0) continue;
+    char text[4200];
+    const int size = std::snprintf(
+        text, sizeof text, "%s\t%#zx\n", object.dli_fname,
+        std::size_t(static_cast<char*>(callers[i]) - static_cast<char*>(object.dli_fbase)));
+    syscall(SYS_write, file, text, size);
+  }
+  syscall(SYS_close, file);
 }
 
 bool is_below(const char* path) {
@@ -93,7 +114,7 @@ bool is_below(int file) {
 /// Counts a call and says what becomes of it.
 Fault met() {
   if (++count != settings.call) return Fault::none;
-  put("HEADLAB_FAULT_MARK", count);
+  write_mark();
   if (std::strcmp(settings.kind, "kill") == 0) {
     kill(getpid(), SIGKILL);
     for (;;) pause();
