@@ -119,9 +119,6 @@ LayerActivations::LayerActivations(std::shared_ptr<ArrayFile> file, int number)
   check_shapes();
   read_rule();
   read_documents();
-  const std::vector<double> maps = all("W_O");
-  w_o_ = Eigen::Map<const TokenRows>(maps.data(), static_cast<Index>(columns()),
-                                     static_cast<Index>(info("W_O").shape[2]));
 }
 
 void LayerActivations::fail(const std::string& name, const std::string& problem) const {
@@ -359,9 +356,27 @@ TokenRows LayerActivations::rows(const std::string& name, std::size_t b) const {
   return side_by_side;
 }
 
-TokenRows LayerActivations::gradient(std::size_t b) const {
-  if (has("grad_z")) return rows("grad_z", b);
-  return rows("grad_output", b) * w_o_.transpose();
+template <class T>
+Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> LayerActivations::output_map()
+    const {
+  Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> maps(
+      static_cast<Index>(columns()), static_cast<Index>(d()));
+  T* to = maps.data();
+  for (std::size_t h = 0; h < shape_.heads; ++h) {
+    const std::vector<double> own = file_->read(name_of("W_O"), h, 1);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      if (!std::isfinite(own[i])) {
+        fail("W_O", "is not finite at " + element_text(info("W_O").shape, h * own.size() + i));
+      }
+      *to++ = static_cast<T>(own[i]);
+    }
+  }
+  return maps;
 }
+
+template Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>
+LayerActivations::output_map() const;
+template Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>
+LayerActivations::output_map() const;
 
 }  // namespace headlab

@@ -46,12 +46,14 @@ class LayerActivations {
   /// Where there are no q, k and v: heads, T = S and e alone.
   const AttentionShape& shape() const { return shape_; }
   bool has_attention() const { return has("q"); }
-  std::size_t d() const { return static_cast<std::size_t>(w_o_.cols()); }
+  std::size_t d() const { return info("W_O").shape[2]; }
   std::size_t columns() const { return shape_.heads * shape_.e; }  ///< H e
   const AttentionRule& rule() const { return rule_; }
   /// What the model computed with: of q, k and v the shortest floats.
   NumberKind precision() const { return precision_; }
-  const Eigen::MatrixXd& output_map() const { return w_o_; }  ///< [H e][d]
+  /// The output maps of the heads [H e][d], read anew. \tparam T float or double
+  template <class T = double>
+  Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> output_map() const;
   /// Documents in the order of their numbers: that of each sequence [B], counted from 0.
   const std::vector<std::size_t>& document_of() const { return document_of_; }
   std::size_t documents() const { return documents_; }
@@ -65,8 +67,6 @@ class LayerActivations {
   std::vector<std::uint32_t> tokens(std::size_t b) const;
   /// An array [B][T][n] or [B][H][T][n] of a sequence, heads side by side.
   TokenRows rows(const std::string& name, std::size_t b) const;
-  /// The gradient of the loss by z, from grad_z or grad_output [T][H e].
-  TokenRows gradient(std::size_t b) const;
 
  private:
   [[noreturn]] void fail(const std::string& name, const std::string& problem) const;
@@ -87,7 +87,6 @@ class LayerActivations {
   AttentionRule rule_;
   NumberKind precision_ = NumberKind::exact;
   std::size_t sequences_ = 0, documents_ = 0;
-  Eigen::MatrixXd w_o_;
   std::vector<std::size_t> document_of_;
 };
 

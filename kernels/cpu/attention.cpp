@@ -14,7 +14,7 @@ namespace {
 using ByRows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 /// Numbers of weights that a tile holds, as far as one query does not need more.
-constexpr std::size_t weights_in_tile = std::size_t{1} << 21;
+constexpr std::size_t weights_in_tile = std::size_t{1} << 22;
 constexpr std::size_t max_tile_rows = 32;
 
 Eigen::Index at(std::size_t i) {
@@ -38,8 +38,24 @@ class QueryWeights {
   KeyRange range(Rows rows) const { return groups_[0].range(rows); }
   std::size_t position(std::size_t t) const { return groups_[0].position(t); }
 
-  /// Weights of one head [rows][range], and the logarithms of their sums [rows].
-  void weigh(std::size_t h, Rows rows, KeyRange keys, T* weights, double* log_sums) const {
+  /// Weights of the heads of a group [heads][rows][range], and the logarithms of their sums
+  /// [heads][rows].
+  void weigh(std::size_t g, Rows rows, KeyRange keys, T* weights, double* log_sums) const {
+    std::vector<AttentionHead<T>> heads;
+    const std::size_t first = g * shape_.heads_of_group();
+    for (std::size_t h = first; h < first + shape_.heads_of_group(); ++h) {
+      heads.push_back(head(h));
+    }
+    groups_[g].weigh(heads, first, rows, keys, weights, log_sums);
+  }
+
+  /// The same of one head.
+  void weigh_head(std::size_t h, Rows rows, KeyRange keys, T* weights, double* log_sums) const {
+    groups_[shape_.group(h)].weigh(head(h), h, rows, keys, weights, log_sums);
+  }
+
+ private:
+  AttentionHead<T> head(std::size_t h) const {
     const std::size_t g = shape_.group(h);
     AttentionHead<T> head{.q = rows_of(sequence_.q, h, shape_.queries, shape_.k),
                           .k = rows_of(sequence_.k, g, shape_.keys, shape_.k),
@@ -47,10 +63,9 @@ class QueryWeights {
     head.bias = of_queries(sequence_.bias, h);
     head.unseen = of_queries(sequence_.unseen, h);
     if (!sequence_.padding.empty()) head.padding = sequence_.padding.data();
-    groups_[g].weigh(head, h, rows, keys, weights, log_sums);
+    return head;
   }
 
- private:
   static LaneRows<const T> rows_of(const std::vector<T>& all, std::size_t item, std::size_t rows,
                                    std::size_t columns) {
     return {all.data() + item * rows * columns, rows, columns, columns};
@@ -83,12 +98,13 @@ class QueryTile {
         keys_(tiles.range(rows)),
         weights_(shape_.heads * rows.size() * keys_.size()),
         log_sums_(at(shape_.heads), at(rows.size())) {
-    for (std::size_t h = 0; h < shape_.heads; ++h) {
-      tiles.weigh(h, rows, keys_, of_head(h), log_sums_.row(at(h)).data());
+    const std::size_t step = shape_.heads_of_group();
+    for (std::size_t g = 0; g < shape_.groups; ++g) {
+      tiles.weigh(g, rows, keys_, of_head(g * step), log_sums_.row(at(g * step)).data());
     }
     // A query that sees no key in one head is left out of all of them.
     for (std::size_t r = 0; r < rows.size(); ++r) {
-      if (log_sums_.col(at(r)).minCoeff() > -std::numeric_limits<double>::infinity()) {
+      if (sees(r)) {
         ++seeing_;
         continue;
       }
@@ -98,38 +114,68 @@ class QueryTile {
     }
   }
 
-  /// Puts what belongs to these queries where it is in all.
-  void values(Attended& out) const {
-    for (std::size_t h = 0; h < shape_.heads; ++h) {
-      const ByRows z = weighted(of_head(h), rows_.size(), shape_.group(h));
-      for (std::size_t r = 0; r < rows_.size(); ++r) {
-        out.z.row(at(rows_[r])).segment(at(h * shape_.e), at(shape_.e)) = z.row(at(r));
-        out.log_sums(at(h), at(rows_[r])) = log_sums_(at(h), at(r));
+  std::size_t size() const { return rows_.size(); }
+
+  /// Puts what belongs to these queries, of which `first` is the first, where it is in all.
+  void values(std::size_t first, Attended<T>& out) const {
+    const std::size_t count = rows_.size(), step = shape_.heads_of_group();
+    for (std::size_t g = 0; g < shape_.groups; ++g) {
+      const ByRows z = weighted(of_head(g * step), step * count, g);
+      for (std::size_t i = 0; i < step; ++i) {
+        out.z.block(at(first), at((g * step + i) * shape_.e), at(count), at(shape_.e)) =
+            z.middleRows(at(i * count), at(count)).template cast<T>();
       }
     }
+    out.log_sums.middleCols(at(first), at(count)) = log_sums_;
   }
 
-  HeadPairSums pairs(const std::vector<Eigen::MatrixXd>& metrics) const {
+  HeadPairSums pairs() const {
     HeadPairSums sums(shape_.heads);
     sums.queries = static_cast<double>(seeing_);
     const std::size_t size = rows_.size() * keys_.size();
     const LaneRows<const T> heads{weights_.data(), shape_.heads, size, size};
-    ByRows overlap(at(shape_.heads), at(shape_.heads));
+    ByRows of_pairs(at(shape_.heads), at(shape_.heads));
     lane_product_transposed<T, double>(heads, heads,
-                                       {overlap.data(), shape_.heads, shape_.heads, shape_.heads});
-    sums.overlap = overlap;
+                                       {of_pairs.data(), shape_.heads, shape_.heads, shape_.heads});
+    sums.overlap = of_pairs;
+    absolute_differences<T>(heads, of_pairs.data());
+    sums.variation = (of_pairs + of_pairs.transpose()) / 2;
     for (std::size_t h = 0; h < shape_.heads; ++h) {
-      for (std::size_t l = 0; l < h; ++l) {
-        sums.variation(at(h), at(l)) = sums.variation(at(l), at(h)) =
-            absolute_difference(of_head(h), of_head(l), size) / 2;
-      }
       for (std::size_t r = 0; r < rows_.size(); ++r) {
         const T* row = of_head(h) + r * keys_.size();
         sums.self(at(h)) += weight_at(row, tiles_.position(rows_[r]));
         sums.first(at(h)) += weight_at(row, 0);
       }
     }
-    exchange(metrics, sums.exchange);
+    return sums;
+  }
+
+  /// \param weights [rows]
+  ExchangeSums exchange(std::span<const double> weights,
+                        const std::vector<Eigen::MatrixXd>& metrics) const {
+    ExchangeSums sums(shape_.heads);
+    const std::size_t count = rows_.size(), e = shape_.e, all_rows = shape_.heads * count;
+    const Eigen::Map<const Eigen::VectorXd> of_rows(weights.data(), at(count));
+    for (std::size_t r = 0; r < count; ++r) sums.queries += sees(r) ? weights[r] : 0;
+    ByRows all, changed(at(all_rows), at(e));
+    for (std::size_t h = 0; h < shape_.heads; ++h) {
+      // What every head makes of the values of this group.
+      if (h % shape_.heads_of_group() == 0) {
+        all = weighted(weights_.data(), all_rows, shape_.group(h));
+      }
+      ByRows change = all;
+      for (std::size_t l = 0; l < shape_.heads; ++l) {
+        change.middleRows(at(l * count), at(count)) -= all.middleRows(at(h * count), at(count));
+      }
+      // A metric is its own transpose.
+      lane_product<double, double>({change.data(), all_rows, e, e}, {metrics[h].data(), e, e, e},
+                                   {changed.data(), all_rows, e, e});
+      for (std::size_t l = 0; l < shape_.heads; ++l) {
+        const auto own = change.middleRows(at(l * count), at(count));
+        const auto other = changed.middleRows(at(l * count), at(count));
+        sums.squares(at(h), at(l)) = own.cwiseProduct(other).rowwise().sum().dot(of_rows);
+      }
+    }
     return sums;
   }
 
@@ -138,6 +184,10 @@ class QueryTile {
     return weights_.data() + h * rows_.size() * keys_.size();
   }
   T* of_head(std::size_t h) { return weights_.data() + h * rows_.size() * keys_.size(); }
+
+  bool sees(std::size_t r) const {
+    return log_sums_.col(at(r)).minCoeff() > -std::numeric_limits<double>::infinity();
+  }
 
   double weight_at(const T* row, std::size_t key) const {
     const bool inside = key >= keys_.begin && key < keys_.end;
@@ -152,26 +202,6 @@ class QueryTile {
                             {values, keys_.size(), shape_.e, shape_.e},
                             {out.data(), count, shape_.e, shape_.e});
     return out;
-  }
-
-  void exchange(const std::vector<Eigen::MatrixXd>& metrics, Eigen::MatrixXd& sums) const {
-    const std::size_t count = rows_.size();
-    for (std::size_t g = 0; g < shape_.groups; ++g) {
-      // What every head makes of the values of this group.
-      const ByRows all = weighted(weights_.data(), shape_.heads * count, g);
-      for (std::size_t h = 0; h < shape_.heads; ++h) {
-        if (shape_.group(h) != g) continue;
-        ByRows change = all;
-        const auto own = all.middleRows(at(h * count), at(count));
-        for (std::size_t l = 0; l < shape_.heads; ++l) {
-          change.middleRows(at(l * count), at(count)) -= own;
-        }
-        const Eigen::VectorXd squares = (change * metrics[h]).cwiseProduct(change).rowwise().sum();
-        for (std::size_t l = 0; l < shape_.heads; ++l) {
-          sums(at(h), at(l)) = squares.segment(at(l * count), at(count)).sum();
-        }
-      }
-    }
   }
 
   const AttentionSequence<T>& sequence_;
@@ -189,7 +219,6 @@ class QueryTile {
 HeadPairSums::HeadPairSums(std::size_t heads)
     : overlap(Eigen::MatrixXd::Zero(at(heads), at(heads))),
       variation(overlap),
-      exchange(overlap),
       self(Eigen::VectorXd::Zero(at(heads))),
       first(self) {}
 
@@ -197,33 +226,80 @@ void HeadPairSums::add(const HeadPairSums& other, double sign) {
   queries += sign * other.queries;
   overlap += sign * other.overlap;
   variation += sign * other.variation;
-  exchange += sign * other.exchange;
   self += sign * other.self;
   first += sign * other.first;
 }
 
+ExchangeSums::ExchangeSums(std::size_t heads)
+    : squares(Eigen::MatrixXd::Zero(at(heads), at(heads))) {}
+
+void ExchangeSums::add(const ExchangeSums& other, double sign) {
+  queries += sign * other.queries;
+  squares += sign * other.squares;
+}
+
 template <class T>
-Attended attend(const AttentionRule& rule, const AttentionSequence<T>& sequence,
-                std::span<const std::uint32_t> rows, const std::vector<Eigen::MatrixXd>* metrics,
-                int threads) {
-  const AttentionShape& shape = sequence.shape;
-  Attended out;
-  out.z = ByRows::Zero(at(shape.queries), at(shape.heads * shape.e));
-  out.log_sums = ByRows::Constant(at(shape.heads), at(shape.queries),
-                                  -std::numeric_limits<double>::infinity());
-  out.pairs = HeadPairSums(shape.heads);
+void Attended<T>::leave_out_blind(std::vector<std::uint32_t>& rows) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (log_sums.col(at(i)).minCoeff() == -std::numeric_limits<double>::infinity()) continue;
+    if (kept < i) {
+      rows[kept] = rows[i];
+      z.row(at(kept)) = z.row(at(i));
+      log_sums.col(at(kept)) = log_sums.col(at(i));
+    }
+    ++kept;
+  }
+  if (kept == rows.size()) return;
+  rows.resize(kept);
+  z.conservativeResize(at(kept), Eigen::NoChange);
+  log_sums.conservativeResize(Eigen::NoChange, at(kept));
+}
+
+namespace {
+
+/// Adds up work(first, tile) of the tiles of the rows, in their order.
+template <class T, class Sums, class Work>
+void over_tiles(const AttentionRule& rule, const AttentionSequence<T>& sequence,
+                std::span<const std::uint32_t> rows, int threads, Sums& total, const Work& work) {
   const QueryWeights<T> tiles(rule, sequence);
-  const std::size_t of_row = shape.heads * shape.keys;
+  const std::size_t of_row = sequence.shape.heads * sequence.shape.keys;
   const std::size_t size = std::clamp(weights_in_tile / of_row, std::size_t{1}, max_tile_rows);
-  const std::size_t count = (rows.size() + size - 1) / size;
-  std::vector<HeadPairSums> sums(metrics == nullptr ? 0 : count);
-  parallel_for(count, threads, [&](std::size_t i) {
-    const QueryTile<T> tile(tiles, sequence,
-                            rows.subspan(i * size, std::min(size, rows.size() - i * size)));
-    tile.values(out);
-    if (metrics != nullptr) sums[i] = tile.pairs(*metrics);
+  std::vector<Sums> sums((rows.size() + size - 1) / size);
+  parallel_for(sums.size(), threads, [&](std::size_t i) {
+    const std::size_t first = i * size;
+    const auto own = rows.subspan(first, std::min(size, rows.size() - first));
+    sums[i] = work(first, QueryTile<T>(tiles, sequence, own));
   });
-  for (const HeadPairSums& one : sums) out.pairs.add(one);
+  for (const Sums& one : sums) total.add(one);
+}
+
+}  // namespace
+
+template <class T>
+Attended<T> attend(const AttentionRule& rule, const AttentionSequence<T>& sequence,
+                   std::span<const std::uint32_t> rows, bool pairs, int threads) {
+  const AttentionShape& shape = sequence.shape;
+  Attended<T> out;
+  out.z.resize(at(rows.size()), at(shape.heads * shape.e));
+  out.log_sums.resize(at(shape.heads), at(rows.size()));
+  out.pairs = HeadPairSums(pairs ? shape.heads : 0);
+  over_tiles(rule, sequence, rows, threads, out.pairs,
+             [&](std::size_t first, const QueryTile<T>& tile) {
+               tile.values(first, out);
+               return pairs ? tile.pairs() : HeadPairSums(0);
+             });
+  return out;
+}
+
+template <class T>
+ExchangeSums exchanged(const AttentionRule& rule, const AttentionSequence<T>& sequence,
+                       std::span<const std::uint32_t> rows, std::span<const double> weights,
+                       const std::vector<Eigen::MatrixXd>& metrics, int threads) {
+  ExchangeSums out(sequence.shape.heads);
+  over_tiles(rule, sequence, rows, threads, out, [&](std::size_t first, const QueryTile<T>& tile) {
+    return tile.exchange(weights.subspan(first, tile.size()), metrics);
+  });
   return out;
 }
 
@@ -234,14 +310,22 @@ std::vector<T> attention_weights(const AttentionRule& rule, const AttentionSeque
   const std::size_t keys = sequence.shape.keys;
   std::vector<T> weights(rows.size() * keys);
   std::vector<double> log_sums(rows.size());
-  tiles.weigh(head, rows, {0, keys}, weights.data(), log_sums.data());
+  tiles.weigh_head(head, rows, {0, keys}, weights.data(), log_sums.data());
   return weights;
 }
 
-template Attended attend(const AttentionRule&, const AttentionSequence<float>&,
-                         std::span<const std::uint32_t>, const std::vector<Eigen::MatrixXd>*, int);
-template Attended attend(const AttentionRule&, const AttentionSequence<double>&,
-                         std::span<const std::uint32_t>, const std::vector<Eigen::MatrixXd>*, int);
+template struct Attended<float>;
+template struct Attended<double>;
+template Attended<float> attend(const AttentionRule&, const AttentionSequence<float>&,
+                                std::span<const std::uint32_t>, bool, int);
+template Attended<double> attend(const AttentionRule&, const AttentionSequence<double>&,
+                                 std::span<const std::uint32_t>, bool, int);
+template ExchangeSums exchanged(const AttentionRule&, const AttentionSequence<float>&,
+                                std::span<const std::uint32_t>, std::span<const double>,
+                                const std::vector<Eigen::MatrixXd>&, int);
+template ExchangeSums exchanged(const AttentionRule&, const AttentionSequence<double>&,
+                                std::span<const std::uint32_t>, std::span<const double>,
+                                const std::vector<Eigen::MatrixXd>&, int);
 template std::vector<float> attention_weights(const AttentionRule&, const AttentionSequence<float>&,
                                               std::size_t, std::span<const std::uint32_t>);
 template std::vector<double> attention_weights(const AttentionRule&,

@@ -28,10 +28,8 @@ struct AttentionSequence {
 /// Sums over the queries of some tiles.
 struct HeadPairSums {
   double queries = 0;
-  Eigen::MatrixXd overlap;    ///< [H][H] sum_s w_h w_l
-  Eigen::MatrixXd variation;  ///< [H][H] sum_s |w_h - w_l| / 2
-  /// [h][l] squared size of what the output changes by if head h attends as l does.
-  Eigen::MatrixXd exchange;
+  Eigen::MatrixXd overlap;      ///< [H][H] sum_s w_h w_l
+  Eigen::MatrixXd variation;    ///< [H][H] sum_s |w_h - w_l| / 2
   Eigen::VectorXd self, first;  ///< [H] weight on the query's own key, on key 0
 
   HeadPairSums() = default;
@@ -39,22 +37,42 @@ struct HeadPairSums {
   void add(const HeadPairSums& other, double sign = 1);
 };
 
-/// What attention makes of a sequence.
+/// Squared sizes of what the output changes by where a head attends as another does, summed over
+/// some queries: they cost as many products as there are groups of values.
+struct ExchangeSums {
+  double queries = 0;       ///< weights of those that see a key
+  Eigen::MatrixXd squares;  ///< [h][l] of head h, attending as l
+
+  ExchangeSums() = default;
+  explicit ExchangeSums(std::size_t heads);
+  void add(const ExchangeSums& other, double sign = 1);
+};
+
+/// What attention makes of some queries of a sequence.
+template <class T>
 struct Attended {
-  /// [T][H e] weighted values side by side; 0 where a query sees no key in some head.
-  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> z;
-  /// [H][T] log of the sum of exponentials, -infinity where no key is seen.
+  /// [queries][H e] weighted values side by side; 0 where a query sees no key in some head.
+  Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> z;
+  /// [H][queries] log of the sum of exponentials, -infinity where no key is seen.
   Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> log_sums;
   HeadPairSums pairs;
+
+  /// Takes those out that see no key in some head, from `rows` too.
+  void leave_out_blind(std::vector<std::uint32_t>& rows);
 };
 
 /// Attention over the queries `rows` of a sequence, ascending. The bits do not depend on `threads`.
-/// \param metrics [H] of e x e matrices W W^T, W the output map of a head: pairs are summed where
-///                they are given
+/// \param pairs whether pairs of heads are compared
 template <class T>
-Attended attend(const AttentionRule& rule, const AttentionSequence<T>& sequence,
-                std::span<const std::uint32_t> rows, const std::vector<Eigen::MatrixXd>* metrics,
-                int threads);
+Attended<T> attend(const AttentionRule& rule, const AttentionSequence<T>& sequence,
+                   std::span<const std::uint32_t> rows, bool pairs, int threads);
+
+/// \param weights [rows] how many queries each one stands for
+/// \param metrics [H] of e x e matrices W W^T, W the output map of a head
+template <class T>
+ExchangeSums exchanged(const AttentionRule& rule, const AttentionSequence<T>& sequence,
+                       std::span<const std::uint32_t> rows, std::span<const double> weights,
+                       const std::vector<Eigen::MatrixXd>& metrics, int threads);
 
 /// Weights of one head over all keys [rows][S].
 template <class T>

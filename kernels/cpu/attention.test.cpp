@@ -52,12 +52,14 @@ std::vector<double> numbers_of(const MatrixXd& matrix, double factor) {
 }
 
 /// [H][T][e] of one sequence.
-std::vector<double> by_heads(const Attended& of, const AttentionShape& shape) {
+template <class T>
+std::vector<double> by_heads(const Attended<T>& of, const AttentionShape& shape) {
   std::vector<double> all;
   for (std::size_t h = 0; h < shape.heads; ++h) {
     for (std::size_t t = 0; t < shape.queries; ++t) {
       for (std::size_t i = 0; i < shape.e; ++i) {
-        all.push_back(of.z(static_cast<Index>(t), static_cast<Index>(h * shape.e + i)));
+        const T z = of.z(static_cast<Index>(t), static_cast<Index>(h * shape.e + i));
+        all.push_back(static_cast<double>(z));
       }
     }
   }
@@ -82,7 +84,7 @@ void expect_known_weights(const std::string& name, double tolerance) {
     for (double& weight : expected) weight = std::max(weight, 0.0);  // -1: no key is seen
     EXPECT_LE(relative_distance(weights, expected), tolerance);
     if (!known["expected"].contains("z")) continue;
-    const Attended found = attend(rule, sequence, rows, nullptr, 1);
+    const Attended<T> found = attend(rule, sequence, rows, false, 1);
     EXPECT_LE(relative_distance(by_heads(found, sequence.shape), flat(known["expected"]["z"][b])),
               tolerance);
   }
@@ -107,10 +109,15 @@ void expect_known_pairs(double tolerance) {
     const json &given = known["given"], &expected = known["expected"];
     const std::vector<MatrixXd> metrics = metrics_of(given["W_O"]);
     HeadPairSums sums(given["q"][0].size());
+    ExchangeSums exchanges(given["q"][0].size());
     for (std::size_t b = 0; b < given["q"].size(); ++b) {
       const AttentionSequence<T> sequence = sequence_of<T>(given, b);
-      sums.add(attend(rule_of(given), sequence, all_rows(sequence.shape), &metrics, 2).pairs);
+      const auto rows = all_rows(sequence.shape);
+      sums.add(attend(rule_of(given), sequence, rows, true, 2).pairs);
+      const std::vector<double> ones(rows.size(), 1.0);
+      exchanges.add(exchanged(rule_of(given), sequence, rows, ones, metrics, 2));
     }
+    EXPECT_EQ(exchanges.queries, sums.queries);
     const double each = 1 / sums.queries;
     if (expected.contains("omega")) {
       EXPECT_LE(relative_distance(numbers_of(sums.overlap, each), flat(expected["omega"])),
@@ -120,8 +127,9 @@ void expect_known_pairs(double tolerance) {
     EXPECT_LE(
         relative_distance(numbers_of(sums.variation, each), flat(expected["total_variation"])),
         tolerance);
-    EXPECT_LE(relative_distance(numbers_of(sums.exchange, each), flat(expected["exchange_error"])),
-              tolerance);
+    EXPECT_LE(
+        relative_distance(numbers_of(exchanges.squares, each), flat(expected["exchange_error"])),
+        tolerance);
   }
 }
 
@@ -194,9 +202,9 @@ TEST(Attention, OfLongSequencesIsTheDefinition) {
     }
   }
   test::on_every_target([&] {
-    const Attended exact = attend(rule, doubles, rows, nullptr, 1);
+    const Attended<double> exact = attend(rule, doubles, rows, false, 1);
     EXPECT_LE(relative_distance(by_heads(exact, doubles.shape), expected), of_double);
-    const Attended single = attend(rule, long_sequence<float>(), rows, nullptr, 1);
+    const Attended<float> single = attend(rule, long_sequence<float>(), rows, false, 1);
     EXPECT_LE(relative_distance(by_heads(single, doubles.shape), expected), of_float);
   });
 }
@@ -205,52 +213,80 @@ TEST(Attention, HasTheSameBitsOnAnyNumberOfThreads) {
   const auto sequence = long_sequence<float>();
   const auto rows = all_rows(sequence.shape);
   const std::vector<MatrixXd> metrics(6, MatrixXd::Identity(7, 7));
-  const Attended one = attend(busy_rule(), sequence, rows, &metrics, 1);
-  const Attended three = attend(busy_rule(), sequence, rows, &metrics, 3);
+  const Attended<float> one = attend(busy_rule(), sequence, rows, true, 1);
+  const Attended<float> three = attend(busy_rule(), sequence, rows, true, 3);
   EXPECT_EQ(one.z, three.z);
   EXPECT_EQ(one.log_sums, three.log_sums);
   EXPECT_EQ(one.pairs.overlap, three.pairs.overlap);
   EXPECT_EQ(one.pairs.variation, three.pairs.variation);
-  EXPECT_EQ(one.pairs.exchange, three.pairs.exchange);
+  const std::vector<double> ones(rows.size(), 1.0);
+  EXPECT_EQ(exchanged(busy_rule(), sequence, rows, ones, metrics, 1).squares,
+            exchanged(busy_rule(), sequence, rows, ones, metrics, 3).squares);
 }
 
 TEST(Attention, LeavesOutQueriesThatSeeNoKey) {
   const json given = known_layer_case("attention_causal_leave_one_out")["given"];
   const auto sequence = sequence_of<double>(given, 0);
-  const std::vector<MatrixXd> metrics(sequence.shape.heads, MatrixXd::Identity(1, 1));
-  const Attended found = attend(rule_of(given), sequence, all_rows(sequence.shape), &metrics, 1);
+  std::vector<std::uint32_t> rows = all_rows(sequence.shape);
+  Attended<double> found = attend(rule_of(given), sequence, rows, true, 1);
   EXPECT_EQ(found.pairs.queries, sequence.shape.queries - 1);
   EXPECT_EQ(found.log_sums(0, 0), -std::numeric_limits<double>::infinity());
   EXPECT_TRUE(found.log_sums.rightCols(found.log_sums.cols() - 1).allFinite());
   EXPECT_EQ(found.pairs.self.maxCoeff(), 0);
+  found.leave_out_blind(rows);
+  EXPECT_EQ(rows.front(), 1U);
+  EXPECT_EQ(rows.size(), sequence.shape.queries - 1);
+  EXPECT_TRUE(found.log_sums.allFinite());
 }
 
 TEST(Attention, LeavesOutAQueryThatOneHeadHasNoKeyFor) {
   auto sequence = long_sequence<double>();
   sequence.unseen.assign(6 * 290 * 301, 0);
   std::fill_n(sequence.unseen.begin() + (1 * 290 + 5) * 301, 301, 1);
-  const std::vector<MatrixXd> metrics(6, MatrixXd::Identity(7, 7));
   const std::vector<std::uint32_t> one = {5};
   AttentionRule rule = busy_rule();
   rule.window = 0;
   rule.causal = false;
-  const Attended found = attend(rule, sequence, one, &metrics, 1);
+  const Attended<double> found = attend(rule, sequence, one, true, 1);
   EXPECT_EQ(found.pairs.queries, 0);
   EXPECT_EQ(found.pairs.overlap.cwiseAbs().maxCoeff(), 0);
   EXPECT_EQ(found.z.cwiseAbs().maxCoeff(), 0);
-  EXPECT_EQ(found.log_sums(1, 5), -std::numeric_limits<double>::infinity());
+  EXPECT_EQ(found.log_sums(1, 0), -std::numeric_limits<double>::infinity());
+
+  std::vector<std::uint32_t> three = {4, 5, 6};
+  Attended<double> some = attend(rule, sequence, three, true, 1);
+  const MatrixXd last = some.z.row(2);
+  some.leave_out_blind(three);
+  EXPECT_EQ(three, (std::vector<std::uint32_t>{4, 6}));
+  ASSERT_EQ(some.z.rows(), 2);
+  EXPECT_EQ(MatrixXd(some.z.row(1)), last);
+  EXPECT_GT(last.cwiseAbs().maxCoeff(), 0);
+}
+
+TEST(Attention, CountsAnExchangeAsOftenAsItsQueryStandsForOthers) {
+  const auto sequence = long_sequence<double>();
+  const std::vector<MatrixXd> metrics(6, MatrixXd::Identity(7, 7));
+  const std::vector<std::uint32_t> both = {40, 200}, first = {40}, second = {200};
+  const std::vector<double> weights = {1, 3}, one = {1};
+  const ExchangeSums all = exchanged(busy_rule(), sequence, both, weights, metrics, 1);
+  ExchangeSums apart = exchanged(busy_rule(), sequence, first, one, metrics, 1);
+  const ExchangeSums last = exchanged(busy_rule(), sequence, second, one, metrics, 1);
+  for (int i = 0; i < 3; ++i) apart.add(last);
+  EXPECT_EQ(all.queries, 4);
+  EXPECT_LE((all.squares - apart.squares).cwiseAbs().maxCoeff(),
+            of_double * apart.squares.maxCoeff());
 }
 
 TEST(Attention, OfSomeQueriesIsThatOfAll) {
   const auto sequence = long_sequence<double>();
-  const Attended all = attend(busy_rule(), sequence, all_rows(sequence.shape), nullptr, 1);
+  const Attended<double> all = attend(busy_rule(), sequence, all_rows(sequence.shape), false, 1);
   const std::vector<std::uint32_t> some = {0, 17, 100, 289};
-  const Attended few = attend(busy_rule(), sequence, some, nullptr, 1);
-  for (const std::uint32_t t : some) {
+  const Attended<double> few = attend(busy_rule(), sequence, some, false, 1);
+  for (std::size_t i = 0; i < some.size(); ++i) {
     // Sums begin at another key where a tile begins there.
-    EXPECT_LE((all.z.row(t) - few.z.row(t)).cwiseAbs().maxCoeff(), of_double);
+    const auto off = all.z.row(some[i]) - few.z.row(static_cast<Index>(i));
+    EXPECT_LE(off.cwiseAbs().maxCoeff(), of_double);
   }
-  EXPECT_EQ(few.z.row(1).cwiseAbs().maxCoeff(), 0);
 }
 
 }  // namespace

@@ -139,9 +139,18 @@ HWY_INLINE void any_product(const LeftFactor<T>& a, LaneRows<const T> b, LaneRow
   product_by_panels(
       a, b.columns, out, panel,
       [&](std::size_t j, std::size_t columns, std::size_t k, std::size_t depth) HWY_ATTR {
+        constexpr Tag<T> tag;
+        constexpr std::size_t lanes = lanes_of<T>;
         for (std::size_t i = 0; i < depth; ++i) {
-          std::copy_n(b.row(k + i) + j, columns, panel + i * width);
-          std::fill_n(panel + i * width + columns, width - columns, T(0));
+          const T* from = b.row(k + i) + j;
+          T* to = panel + i * width;
+          if (columns == width) {
+            hn::Store(hn::LoadU(tag, from), tag, to);
+            hn::Store(hn::LoadU(tag, from + lanes), tag, to + lanes);
+          } else {
+            std::copy_n(from, columns, to);
+            std::fill_n(to + columns, width - columns, T(0));
+          }
         }
       },
       term, add);
@@ -197,11 +206,43 @@ HWY_INLINE void store_some(Lanes<T> x, T* p, std::size_t count) {
   }
 }
 
+/// Differences of a row from `Rows` others, of at most 64 vectors.
+template <std::size_t Rows, class T>
+HWY_INLINE void add_differences(const T* row, const T* others, std::size_t stride, std::size_t n,
+                                double* sums) {
+  constexpr Tag<T> tag;
+  constexpr std::size_t lanes = lanes_of<T>;
+  Lanes<T> parts[Rows];
+  for (std::size_t r = 0; r < Rows; ++r) parts[r] = hn::Zero(tag);
+  for (std::size_t i = 0; i < n; i += lanes) {
+    const std::size_t count = std::min(lanes, n - i);
+    const Lanes<T> own = load_some(row + i, count);
+    for (std::size_t r = 0; r < Rows; ++r) {
+      const Lanes<T> other = load_some(others + r * stride + i, count);
+      parts[r] = hn::Add(parts[r], hn::Abs(hn::Sub(own, other)));
+    }
+  }
+  for (std::size_t r = 0; r < Rows; ++r) {
+    sums[r] += static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, parts[r])));
+  }
+}
+
+/// Part after part of all rows, so that they are in the cache for all pairs.
 template <class T>
-HWY_INLINE double any_difference(const T* a, const T* b, std::size_t n) {
-  return sum_of_row<T>(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
-    return hn::Abs(hn::Sub(load_some(a + i, count), load_some(b + i, count)));
-  });
+HWY_INLINE void any_differences(LaneRows<const T> a, double* sums) {
+  constexpr std::size_t part = 64 * lanes_of<T>, at_once = 4;
+  std::fill_n(sums, a.rows * a.rows, 0.0);
+  for (std::size_t begin = 0; begin < a.columns; begin += part) {
+    const std::size_t n = std::min(part, a.columns - begin);
+    for (std::size_t h = 1; h < a.rows; ++h) {
+      for (std::size_t l = 0; l < h; l += at_once) {
+        with_rows<at_once>(std::min(at_once, h - l), [&]<std::size_t Rows>() HWY_ATTR {
+          add_differences<Rows>(a.row(h) + begin, a.row(l) + begin, a.stride, n,
+                                sums + h * a.rows + l);
+        });
+      }
+    }
+  }
 }
 
 template <class T>
@@ -325,6 +366,14 @@ HWY_ATTR void columns_d(LaneRows<const double> a, LaneRows<const double> b, Lane
   const LeftFactor<double> left{a.data, a.columns, a.rows, Strides{1, a.stride}};
   any_product(left, b, out, panel, ProductTerm{}, true);
 }
+HWY_ATTR void of_columns_fd(LaneRows<const float> a, LaneRows<const float> b, LaneRows<double> out,
+                            float* panel) {
+  any_product(LeftFactor<float>{a.data, a.columns, a.rows, Strides{1, a.stride}}, b, out, panel);
+}
+HWY_ATTR void of_columns_dd(LaneRows<const double> a, LaneRows<const double> b,
+                            LaneRows<double> out, double* panel) {
+  any_product(LeftFactor<double>{a.data, a.columns, a.rows, Strides{1, a.stride}}, b, out, panel);
+}
 HWY_ATTR double slopes_f(const float* weights, float* slopes, std::size_t n, double by_log_sum) {
   return any_slopes(weights, slopes, n, by_log_sum);
 }
@@ -339,11 +388,11 @@ HWY_ATTR double cap_slopes_d(double scale, double softcap, const double* x, doub
                              std::size_t n) {
   return any_cap_slopes(scale, softcap, x, slopes, n);
 }
-HWY_ATTR double difference_f(const float* a, const float* b, std::size_t n) {
-  return any_difference(a, b, n);
+HWY_ATTR void differences_f(LaneRows<const float> a, double* sums) {
+  any_differences(a, sums);
 }
-HWY_ATTR double difference_d(const double* a, const double* b, std::size_t n) {
-  return any_difference(a, b, n);
+HWY_ATTR void differences_d(LaneRows<const double> a, double* sums) {
+  any_differences(a, sums);
 }
 HWY_ATTR double softmax_f(const SoftmaxRow<float>& row, float* x, std::size_t n) {
   return any_softmax(row, x, n);
@@ -369,12 +418,14 @@ HWY_EXPORT(distances_f);
 HWY_EXPORT(distances_d);
 HWY_EXPORT(columns_f);
 HWY_EXPORT(columns_d);
+HWY_EXPORT(of_columns_fd);
+HWY_EXPORT(of_columns_dd);
 HWY_EXPORT(slopes_f);
 HWY_EXPORT(slopes_d);
 HWY_EXPORT(cap_slopes_f);
 HWY_EXPORT(cap_slopes_d);
-HWY_EXPORT(difference_f);
-HWY_EXPORT(difference_d);
+HWY_EXPORT(differences_f);
+HWY_EXPORT(differences_d);
 HWY_EXPORT(softmax_f);
 HWY_EXPORT(softmax_d);
 
@@ -447,12 +498,22 @@ double cap_slopes(double scale, double softcap, const double* products, double* 
   return HWY_DYNAMIC_DISPATCH(cap_slopes_d)(scale, softcap, products, slopes, n);
 }
 template <>
-double absolute_difference(const float* a, const float* b, std::size_t n) {
-  return HWY_DYNAMIC_DISPATCH(difference_f)(a, b, n);
+void absolute_differences(LaneRows<const float> a, double* sums) {
+  HWY_DYNAMIC_DISPATCH(differences_f)(a, sums);
 }
 template <>
-double absolute_difference(const double* a, const double* b, std::size_t n) {
-  return HWY_DYNAMIC_DISPATCH(difference_d)(a, b, n);
+void absolute_differences(LaneRows<const double> a, double* sums) {
+  HWY_DYNAMIC_DISPATCH(differences_d)(a, sums);
+}
+template <>
+void lane_product_of_columns(LaneRows<const float> a, LaneRows<const float> b,
+                             LaneRows<double> out) {
+  HWY_DYNAMIC_DISPATCH(of_columns_fd)(a, b, out, panel<float>());
+}
+template <>
+void lane_product_of_columns(LaneRows<const double> a, LaneRows<const double> b,
+                             LaneRows<double> out) {
+  HWY_DYNAMIC_DISPATCH(of_columns_dd)(a, b, out, panel<double>());
 }
 template <>
 double softmax_row(const SoftmaxRow<float>& row, float* numbers, std::size_t n) {

@@ -31,13 +31,18 @@ void lane_distances(LaneRows<const T> a, LaneRows<const T> b, LaneRows<T> out);
 template <class T>
 void add_lane_product_of_columns(LaneRows<const T> a, LaneRows<const T> b, LaneRows<T> out);
 
+/// out = a^T b, with sums as of lane_product. Defined for (float, double) and (double, double).
+template <class T, class Out>
+void lane_product_of_columns(LaneRows<const T> a, LaneRows<const T> b, LaneRows<Out> out);
+
 /// out = a b^T.
 template <class T, class Out>
 void lane_product_transposed(LaneRows<const T> a, LaneRows<const T> b, LaneRows<Out> out);
 
-/// sum_i |a_i - b_i|.
+/// sums[h][l] = sum_i |a_hi - a_li| of the rows of a, for l < h; with 64 terms to a lane before a
+/// sum goes on in double.
 template <class T>
-double absolute_difference(const T* a, const T* b, std::size_t n);
+void absolute_differences(LaneRows<const T> a, double* sums);
 
 /// Logits below this are those of keys that are not seen: an additive mask has the lowest number of
 /// its type, which is -65504 of float16.

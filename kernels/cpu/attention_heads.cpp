@@ -221,30 +221,48 @@ KeyRange HeadWeights<T>::range(Rows rows) const {
 template <class T>
 void HeadWeights<T>::products(const AttentionHead<T>& head, Rows rows, KeyRange keys,
                               T* out) const {
-  std::vector<T> queries(rows.size() * shape_.k);
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    std::copy_n(head.q.row(rows[r]), shape_.k, queries.data() + r * shape_.k);
+  products(std::span(&head, 1), rows, keys, out);
+}
+
+template <class T>
+void HeadWeights<T>::products(std::span<const AttentionHead<T>> heads, Rows rows, KeyRange keys,
+                              T* out) const {
+  std::vector<T> queries;
+  queries.reserve(heads.size() * rows.size() * shape_.k);
+  for (const AttentionHead<T>& head : heads) {
+    for (const std::uint32_t t : rows) {
+      queries.insert(queries.end(), head.q.row(t), head.q.row(t) + shape_.k);
+    }
   }
-  const auto left = dense<const T>(queries.data(), rows.size(), shape_.k);
+  const std::size_t all = heads.size() * rows.size();
+  const auto left = dense<const T>(queries.data(), all, shape_.k);
   const LaneRows<const T> right{keys_.data() + keys.begin, shape_.k, keys.size(), stride_};
   if (distances_) {
-    lane_distances<T>(left, right, dense(out, rows.size(), keys.size()));
+    lane_distances<T>(left, right, dense(out, all, keys.size()));
   } else {
-    lane_product<T, T>(left, right, dense(out, rows.size(), keys.size()));
+    lane_product<T, T>(left, right, dense(out, all, keys.size()));
   }
 }
 
 template <class T>
 void HeadWeights<T>::weigh(const AttentionHead<T>& head, std::size_t number, Rows rows,
                            KeyRange keys, T* weights, double* log_sums) const {
-  products(head, rows, keys, weights);
+  weigh(std::span(&head, 1), number, rows, keys, weights, log_sums);
+}
+
+template <class T>
+void HeadWeights<T>::weigh(std::span<const AttentionHead<T>> heads, std::size_t first, Rows rows,
+                           KeyRange keys, T* weights, double* log_sums) const {
+  products(heads, rows, keys, weights);
   std::vector<unsigned char> unseen(keys.size());
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    const KeyRange own = own_range(rows[r]);
-    T* row = weights + r * keys.size();
+  for (std::size_t i = 0; i < heads.size() * rows.size(); ++i) {
+    const std::size_t head = i / rows.size();
+    const std::uint32_t t = rows[i % rows.size()];
+    const KeyRange own = own_range(t);
+    T* row = weights + i * keys.size();
     std::fill(row, row + (own.begin - keys.begin), T(0));
     std::fill(row + (own.end - keys.begin), row + keys.size(), T(0));
-    log_sums[r] = soften(head, number, rows[r], own, row + (own.begin - keys.begin), unseen);
+    log_sums[i] = soften(heads[head], first + head, t, own, row + (own.begin - keys.begin), unseen);
   }
 }
 

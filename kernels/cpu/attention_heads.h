@@ -33,6 +33,7 @@ struct AttentionShape {
 
   /// The keys of query head h: neighbours share them.
   std::size_t group(std::size_t h) const { return h * groups / heads; }
+  std::size_t heads_of_group() const { return heads / groups; }
 };
 
 /// One head of one sequence.
@@ -72,11 +73,15 @@ class HeadWeights {
   /// Weights of query head `number` [rows][range], and the logarithms of their sums [rows].
   void weigh(const AttentionHead<T>& head, std::size_t number, Rows rows, KeyRange keys, T* weights,
              double* log_sums) const;
+  /// The same of several heads from `first` on, one after another [heads][rows][range].
+  void weigh(std::span<const AttentionHead<T>> heads, std::size_t first, Rows rows, KeyRange keys,
+             T* weights, double* log_sums) const;
 
   std::size_t position(std::size_t t) const { return t + shape_.keys - shape_.queries; }
 
  private:
   KeyRange own_range(std::size_t t) const;
+  void products(std::span<const AttentionHead<T>> heads, Rows rows, KeyRange keys, T* out) const;
   double soften(const AttentionHead<T>& head, std::size_t number, std::size_t t, KeyRange keys,
                 T* row, std::vector<unsigned char>& unseen) const;
 

@@ -76,7 +76,11 @@ class Contributions {
  public:
   Contributions(const LayerActivations& layer, const LayerSums& sums, const HeadSetting& setting,
                 int threads)
-      : layer_(layer), sums_(sums), setting_(setting), threads_(threads) {}
+      : layer_(layer),
+        sums_(sums),
+        setting_(setting),
+        threads_(threads),
+        output_map_(layer.output_map()) {}
 
   std::vector<TokenRows> of(std::size_t b, const std::vector<std::uint32_t>& tokens) const {
     const TokenRows z = values_of(layer_, b, tokens, setting_, threads_).z;
@@ -84,7 +88,7 @@ class Contributions {
     std::vector<TokenRows> out;
     for (Index h = 0; h < static_cast<Index>(layer_.shape().heads); ++h) {
       out.push_back(
-          row_product(z.middleCols(h * e, e), layer_.output_map().middleRows(h * e, e), threads_));
+          row_product<double>(z.middleCols(h * e, e), output_map_.middleRows(h * e, e), threads_));
     }
     return out;
   }
@@ -108,7 +112,7 @@ class Contributions {
       const TokenRows y = targets.rows(b, tokens);
       count += static_cast<double>(tokens.size());
       out.target_mean += y.colwise().sum();
-      squares += transposed_product(f, f, threads_);
+      squares += products_of_columns<double>(f, threads_);
       out.map += transposed_product(f, y, threads_);
     }
     out.output_means /= count;
@@ -131,6 +135,7 @@ class Contributions {
   const LayerSums& sums_;
   const HeadSetting& setting_;
   int threads_;
+  TokenRows output_map_;
 };
 
 /// Refuses sums that take over half of the memory.
@@ -288,7 +293,7 @@ std::vector<HeadFigure> context_figures(const LayerActivations& layer, const Lay
       for (Index h = 0; h < heads; ++h) {
         TokenRows& part = parts[static_cast<std::size_t>(h)];
         part.rowwise() -= readout.output_means.row(h);
-        part = row_product(part, readout.map, threads);
+        part = row_product<double>(part, readout.map, threads);
       }
       target = targets->rows(b, tokens);
       target.rowwise() -= readout.target_mean;

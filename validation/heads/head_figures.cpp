@@ -57,8 +57,8 @@ class Figures {
   std::vector<HeadFigure> of(const DocumentSums& total, std::size_t left_out) {
     out_.clear();
     const double n = total.tokens;
-    const MatrixXd means = mean_outputs(total.z / n);
-    const MatrixXd spread = total.outputs / n - means.transpose() * means;
+    const MatrixXd means = of_means(total.z / n, total.z / n);
+    const MatrixXd spread = total.outputs / n - means;
     outputs(total, spread, means);
     if (refitted_) refits(total, spread);
     if (layer_.has_attention()) attention(total, spread);
@@ -82,14 +82,9 @@ class Figures {
     add(name, FigureOf::pair, unit, meaning, {by_rows.data(), by_rows.data() + by_rows.size()});
   }
 
-  /// W_h^T z_h for a mean z of all heads [d][H].
-  MatrixXd mean_outputs(const VectorXd& z) const {
-    const Index heads = z.size() / e_;
-    MatrixXd means(static_cast<Index>(layer_.d()), heads);
-    for (Index h = 0; h < heads; ++h) {
-      means.col(h) = layer_.output_map().middleRows(h * e_, e_).transpose() * z.segment(h * e_, e_);
-    }
-    return means;
+  /// o_h . o_l of two means of z.
+  MatrixXd of_means(const VectorXd& a, const VectorXd& b) const {
+    return block_forms(sums_.products, a, b, layer_.shape());
   }
 
   void outputs(const DocumentSums& total, const MatrixXd& spread, const MatrixXd& means) {
@@ -98,9 +93,9 @@ class Figures {
     add("spread", squared, "error of the output with the head replaced by its mean",
         spread.diagonal());
     if (layer_.has("residual")) {
-      const MatrixXd cross = mean_outputs(total.z_share / n).transpose() * means;
-      share_ = total.outputs_share / n - cross - cross.transpose() +
-               means.transpose() * means * (total.inverse_stream / n);
+      const MatrixXd cross = of_means(total.z_share / n, total.z / n);
+      share_ =
+          total.outputs_share / n - cross - cross.transpose() + means * (total.inverse_stream / n);
       add("spread_share", "1", "mean square of output less mean, over that of the stream",
           share_.diagonal());
     }
@@ -135,7 +130,8 @@ class Figures {
   void attention(const DocumentSums& total, const MatrixXd& spread) {
     const HeadPairSums& pairs = total.pairs;
     const double n = pairs.queries;
-    const MatrixXd overlap = pairs.overlap / n, exchange = pairs.exchange / n;
+    const MatrixXd overlap = pairs.overlap / n,
+                   exchange = total.exchange.squares / total.exchange.queries;
     add("tokens_effective", "1", "1 over mean sum of squared weights",
         overlap.diagonal().cwiseInverse());
     add("self", "1", "mean weight on the query's own key", pairs.self / n);

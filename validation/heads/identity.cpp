@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/files/document.h"
+#include "validation/heads/row_products.h"
 
 namespace headlab {
 namespace {
@@ -32,10 +33,11 @@ struct Alternative {
 struct Distance {
   double off = 0, size = 0;
 
+  /// \param found of the rows of `given` alone
   void add(const TokenRows& found, const TokenRows& given, const std::vector<std::uint32_t>& rows) {
-    for (const std::uint32_t t : rows) {
-      off += (found.row(t) - given.row(t)).squaredNorm();
-      size += given.row(t).squaredNorm();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      off += (found.row(static_cast<Index>(i)) - given.row(rows[i])).squaredNorm();
+      size += given.row(rows[i]).squaredNorm();
     }
   }
   double relative() const { return std::sqrt(off / size); }
@@ -44,7 +46,9 @@ struct Distance {
 template <class T>
 class Comparison {
  public:
-  Comparison(const LayerActivations& layer, int threads) : layer_(layer), threads_(threads) {}
+  Comparison(const LayerActivations& layer, int threads) : layer_(layer), threads_(threads) {
+    if (layer.has("output")) output_map_ = layer.output_map<T>();
+  }
 
   Identity distances(const Alternative<T>* alternative) const {
     Identity found;
@@ -57,14 +61,12 @@ class Comparison {
       AttentionRule rule = layer_.rule();
       if (alternative != nullptr && !alternative->change(rule, sequence)) return found;
       std::vector<std::uint32_t> rows = layer_.tokens(b);
-      const Attended attended = attend(rule, sequence, rows, nullptr, threads_);
-      std::erase_if(rows, [&](std::uint32_t t) {
-        return attended.log_sums.col(t).minCoeff() == -std::numeric_limits<double>::infinity();
-      });
+      Attended<T> attended = attend(rule, sequence, rows, false, threads_);
+      attended.leave_out_blind(rows);
       if (in_attention) add_variations(rule, sequence, b, rows, variations);
       if (b >= max_sequences) continue;
       const bool has_z = layer_.has("z");
-      if (has_z) z.add(attended.z, layer_.rows("z", b), rows);
+      if (has_z) z.add(attended.z.template cast<double>(), layer_.rows("z", b), rows);
       if (layer_.has("output") && b < layer_.info("output").shape[0])
         output.add(output_of(attended.z), layer_.rows("output", b), rows);
     }
@@ -98,8 +100,8 @@ class Comparison {
     }
   }
 
-  TokenRows output_of(const TokenRows& z) const {
-    TokenRows output = z * layer_.output_map();
+  TokenRows output_of(const RowsOf<T>& z) const {
+    TokenRows output = row_product<T>(z, output_map_, threads_);
     if (layer_.has("b_O")) {
       const std::vector<double> bias = layer_.all("b_O");
       output.rowwise() += Eigen::Map<const Eigen::RowVectorXd>(bias.data(), output.cols());
@@ -109,6 +111,7 @@ class Comparison {
 
   const LayerActivations& layer_;
   int threads_;
+  RowsOf<T> output_map_;  ///< where outputs are compared
 };
 
 /// The distance that decides, NaN where there is none.

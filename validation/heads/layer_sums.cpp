@@ -2,16 +2,13 @@
 #include "validation/heads/layer_sums.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <optional>
+#include <span>
 #include <utility>
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "kernels/cpu/attention_arithmetic.h"
 #include "kernels/draws.h"
-#include "kernels/parallel_for.h"
 #include "kernels/philox.h"
 
 namespace headlab {
@@ -21,35 +18,20 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr std::size_t rows_of_task = 64;
-
-LaneRows<const double> lanes(const TokenRows& rows) {
-  return {rows.data(), static_cast<std::size_t>(rows.rows()), static_cast<std::size_t>(rows.cols()),
-          static_cast<std::size_t>(rows.cols())};
-}
-
-/// out = a b by blocks of rows of a.
-TokenRows product_of_rows(const TokenRows& a, const TokenRows& b, int threads) {
-  TokenRows out(a.rows(), b.cols());
-  const LaneRows<const double> left = lanes(a), right = lanes(b);
-  parallel_for((left.rows + rows_of_task - 1) / rows_of_task, threads, [&](std::size_t i) {
-    const std::size_t first = i * rows_of_task, count = std::min(rows_of_task, left.rows - first);
-    lane_product<double, double>(
-        {left.row(first), count, left.columns, left.stride}, right,
-        {out.data() + first * right.columns, count, right.columns, right.columns});
-  });
-  return out;
+/// Tokens with what puts them in an order that is drawn.
+using Ordered = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+Ordered drawn_order(const std::vector<std::uint32_t>& tokens, std::size_t b, std::uint64_t seed) {
+  const std::uint64_t stream = subsequence(Purpose::queries_choice, b);
+  Ordered all;
+  for (const std::uint32_t t : tokens) all.emplace_back(philox(seed, stream, t).w[0], t);
+  return all;
 }
 
 /// Some of the tokens, ascending, drawn without replacement.
 std::vector<std::uint32_t> drawn(std::vector<std::uint32_t> tokens, std::size_t b,
                                  const HeadSetting& setting) {
   if (setting.queries == 0 || setting.queries >= tokens.size()) return tokens;
-  const std::uint64_t stream = subsequence(Purpose::queries_choice, b);
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> ordered;
-  for (const std::uint32_t t : tokens) {
-    ordered.emplace_back(philox(setting.seed, stream, t).w[0], t);
-  }
+  Ordered ordered = drawn_order(tokens, b, setting.seed);
   std::ranges::sort(ordered);
   tokens.clear();
   for (std::size_t i = 0; i < setting.queries; ++i) tokens.push_back(ordered[i].second);
@@ -57,126 +39,204 @@ std::vector<std::uint32_t> drawn(std::vector<std::uint32_t> tokens, std::size_t 
   return tokens;
 }
 
-TokenRows rows_at(const TokenRows& all, const std::vector<std::uint32_t>& tokens) {
-  TokenRows some(static_cast<Index>(tokens.size()), all.cols());
-  for (std::size_t i = 0; i < tokens.size(); ++i)
-    some.row(static_cast<Index>(i)) = all.row(tokens[i]);
-  return some;
+/// Tokens that stand for others too.
+struct WeightedTokens {
+  std::vector<std::uint32_t> tokens;
+  std::vector<double> weights;
+};
+
+/// Heads differ most at the first tokens, which have few keys: those are taken, and one drawn of
+/// each part of equal length of the others.
+WeightedTokens drawn_for_exchange(const std::vector<std::uint32_t>& tokens, std::size_t b,
+                                  const HeadSetting& setting) {
+  if (setting.exchange_queries >= tokens.size()) {
+    return {tokens, std::vector<double>(tokens.size(), 1.0)};
+  }
+  const Ordered ordered = drawn_order(tokens, b, setting.seed);
+  const std::size_t whole = setting.exchange_queries / 2, rest = tokens.size() - whole,
+                    parts = setting.exchange_queries - whole;
+  WeightedTokens out;
+  for (std::size_t i = 0; i < whole; ++i) {
+    out.tokens.push_back(tokens[i]);
+    out.weights.push_back(1);
+  }
+  for (std::size_t i = 0; i < parts; ++i) {
+    const std::size_t begin = whole + i * rest / parts, end = whole + (i + 1) * rest / parts;
+    const auto part = std::span(ordered).subspan(begin, end - begin);
+    out.tokens.push_back(std::ranges::min_element(part)->second);
+    out.weights.push_back(static_cast<double>(part.size()));
+  }
+  return out;
 }
 
 template <class T>
-Attended attended(const LayerActivations& layer, std::size_t b,
-                  const std::vector<std::uint32_t>& rows, const std::vector<MatrixXd>* metrics,
-                  int threads) {
-  return attend(layer.rule(), layer.sequence<T>(b), rows, metrics, threads);
+RowsOf<T> rows_at(const TokenRows& all, const std::vector<std::uint32_t>& tokens) {
+  RowsOf<T> some(static_cast<Index>(tokens.size()), all.cols());
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    some.row(static_cast<Index>(i)) = all.row(tokens[i]).cast<T>();
+  }
+  return some;
 }
 
-Attended attended(const LayerActivations& layer, std::size_t b, const HeadSetting& setting,
-                  const std::vector<std::uint32_t>& rows, const std::vector<MatrixXd>* metrics,
-                  int threads) {
-  return setting.exact || layer.precision() == NumberKind::exact
-             ? attended<double>(layer, b, rows, metrics, threads)
-             : attended<float>(layer, b, rows, metrics, threads);
+bool in_double(const LayerActivations& layer, const HeadSetting& setting) {
+  return setting.exact || layer.precision() == NumberKind::exact;
 }
 
-void drop_blind(std::vector<std::uint32_t>& tokens, const Attended& of) {
-  std::erase_if(tokens, [&](std::uint32_t t) {
-    return of.log_sums.col(t).minCoeff() == -std::numeric_limits<double>::infinity();
-  });
+/// Whether drawn queries are all that is measured. Losses are sums over all tokens of a sequence.
+bool only_drawn(const LayerActivations& layer) {
+  return !layer.has("z") && !layer.has("grad_z") && !layer.has("grad_output");
 }
 
-/// Adds one sequence after another to the sums of its documents.
+/// z of the tokens of a sequence, of which those are taken out that see no key.
+template <class T>
+RowsOf<T> given_or_attended(const LayerActivations& layer, std::size_t b,
+                            std::vector<std::uint32_t>& tokens, int threads) {
+  if (layer.has("z")) return rows_at<T>(layer.rows("z", b), tokens);
+  Attended<T> found = attend(layer.rule(), layer.sequence<T>(b), tokens, false, threads);
+  found.leave_out_blind(tokens);
+  return std::move(found.z);
+}
+
+/// Adds one sequence after another to the sums of its documents, in lanes of T.
+template <class T>
 class Summation {
  public:
-  Summation(const LayerActivations& layer, const HeadSetting& setting, int threads, LayerSums& sums)
-      : layer_(layer), setting_(setting), threads_(threads), sums_(sums) {
+  Summation(const LayerActivations& layer, const HeadSetting& setting, bool of_weights, int threads,
+            LayerSums& sums)
+      : layer_(layer),
+        setting_(setting),
+        of_weights_(of_weights && layer.has_attention()),
+        threads_(threads),
+        sums_(sums) {
+    sums.products = products_of_rows<T>(layer.output_map<T>(), threads);
     const auto e = static_cast<Index>(layer.shape().e);
     for (std::size_t h = 0; h < layer.shape().heads; ++h) {
       const Index first = static_cast<Index>(h) * e;
       metrics_.emplace_back(sums.products.block(first, first, e, e));
     }
+    if (!layer.has("grad_z") && layer.has("grad_output")) {
+      maps_ = layer.output_map().transpose();
+    }
   }
 
   void add(std::size_t b) {
     DocumentSums& to = sums_.groups[sums_.group_of[b]];
-    SequenceValues own = add_pairs(b, to);
-    if (layer_.has_attention()) add_responses(b, to);
-    sums_.tokens[b] = own.tokens;
-    if (own.tokens.empty()) return;
-    const MatrixXd squares = transposed_product(own.z, own.z, threads_);
-    to.tokens += static_cast<double>(own.tokens.size());
-    to.z += own.z.colwise().sum().transpose();
-    to.outputs += block_products(squares, sums_.products, layer_.shape());
-    ValueMoments& fold = sums_.folds[layer_.document_of()[b] % 2];
-    fold.tokens += static_cast<double>(own.tokens.size());
-    fold.sum += own.z.colwise().sum().transpose();
-    fold.squares += squares;
-    if (layer_.has("residual")) add_shares(b, own, to);
-    if (!sums_.losses.empty()) add_loss(b, own);
+    std::vector<std::uint32_t>& tokens = sums_.tokens[b];
+    RowsOf<T> z = values(b, tokens, to);
+    if (of_weights_) add_responses(b, to);
+    if (tokens.empty()) return;
+    const auto count = static_cast<double>(tokens.size());
+    const VectorXd sum = z.template cast<double>().colwise().sum().transpose(), mean = sum / count;
+    to.tokens += count;
+    to.z += sum;
+    // About their mean, so that rounding is relative to the spread and not to the size.
+    z = (z.template cast<double>().rowwise() - mean.transpose()).template cast<T>();
+    add_squares(b, z, sum, mean, to);
+    if (!sums_.losses.empty()) add_loss(b, z, mean);
+    if (layer_.has("residual")) add_shares(b, z, mean, to);
   }
 
  private:
-  /// Sums of weights, and z on the way where it is not given.
-  SequenceValues add_pairs(std::size_t b, DocumentSums& to) {
-    SequenceValues own;
-    own.tokens = layer_.tokens(b);
-    if (!layer_.has_attention()) return values_of(layer_, b, own.tokens, setting_, threads_);
-    const std::vector<std::uint32_t> some = drawn(own.tokens, b, setting_);
-    const bool all = some.size() == own.tokens.size();
-    const Attended found = attended(layer_, b, setting_, some, &metrics_, threads_);
+  /// z of the tokens that count, and sums of weights on the way.
+  RowsOf<T> values(std::size_t b, std::vector<std::uint32_t>& tokens, DocumentSums& to) {
+    tokens = layer_.tokens(b);
+    if (!of_weights_) return given_or_attended<T>(layer_, b, tokens, threads_);
+    std::vector<std::uint32_t> some = drawn(tokens, b, setting_);
+    const AttentionSequence<T> sequence = layer_.sequence<T>(b);
+    Attended<T> found = attend(layer_.rule(), sequence, some, true, threads_);
     to.pairs.add(found.pairs);
-    if (!all) {
-      own = values_of(layer_, b, own.tokens, setting_, threads_);
-    } else {
-      drop_blind(own.tokens, found);
-      own.z = rows_at(layer_.has("z") ? layer_.rows("z", b) : found.z, own.tokens);
+    const WeightedTokens of_exchange = drawn_for_exchange(some, b, setting_);
+    to.exchange.add(exchanged(layer_.rule(), sequence, of_exchange.tokens, of_exchange.weights,
+                              metrics_, threads_));
+    const std::size_t asked = some.size();
+    found.leave_out_blind(some);
+    sums_.blind += asked - some.size();
+    if (asked == tokens.size() || only_drawn(layer_)) {
+      tokens = std::move(some);
+      if (!layer_.has("z")) return std::move(found.z);
     }
-    sums_.blind += layer_.tokens(b).size() - own.tokens.size();
-    return own;
+    return given_or_attended<T>(layer_, b, tokens, threads_);
   }
 
   void add_responses(std::size_t b, DocumentSums& to) const {
     TokenRows values = layer_.values(b);
     if (values.rows() < 2) return;
     values.rowwise() -= values.colwise().mean().eval();
-    to.responses += block_products(transposed_product(values, values, threads_), sums_.products,
-                                   layer_.shape());
+    to.responses += block_products(products_of_columns<T>(values.cast<T>(), threads_),
+                                   sums_.products, layer_.shape());
     to.degrees += static_cast<double>(values.rows() - 1);
   }
 
-  void add_shares(std::size_t b, const SequenceValues& own, DocumentSums& to) const {
-    const VectorXd stream = rows_at(layer_.rows("residual", b), own.tokens).rowwise().squaredNorm();
+  /// \param z less its mean
+  void add_squares(std::size_t b, const RowsOf<T>& z, const VectorXd& sum, const VectorXd& mean,
+                   DocumentSums& to) {
+    const MatrixXd squares = products_of_columns<T>(z, threads_);
+    to.outputs += block_products(squares, sums_.products, layer_.shape()) +
+                  block_forms(sums_.products, sum, mean, layer_.shape());
+    if (sums_.folds.empty()) return;
+    ValueMoments& fold = sums_.folds[layer_.document_of()[b] % sums_.folds.size()];
+    fold.tokens += static_cast<double>(z.rows());
+    fold.sum += sum;
+    fold.squares += squares;
+    fold.squares.noalias() += sum * mean.transpose();
+  }
+
+  void add_shares(std::size_t b, RowsOf<T>& z, const VectorXd& mean, DocumentSums& to) const {
+    const VectorXd stream =
+        rows_at<double>(layer_.rows("residual", b), sums_.tokens[b]).rowwise().squaredNorm();
     if (!(stream.minCoeff() > 0)) {
       reject({layer_.source()}, "layer " + std::to_string(layer_.number()),
              "residual is 0 at a token of sequence " + std::to_string(b) +
                  ", of which there are no shares - leave it out of length or valid");
     }
-    TokenRows scaled = own.z;
-    scaled.array().colwise() /= stream.array();
+    const VectorXd inverse = stream.cwiseInverse();
+    const VectorXd moved = z.template cast<double>().transpose() * inverse;
+    z = (z.template cast<double>().array().colwise() * inverse.array().sqrt()).template cast<T>();
     to.stream += stream.sum();
-    to.inverse_stream += stream.cwiseInverse().sum();
-    to.z_share += scaled.colwise().sum().transpose();
+    to.inverse_stream += inverse.sum();
+    to.z_share += moved + inverse.sum() * mean;
+    const MatrixXd cross = block_forms(sums_.products, moved, mean, layer_.shape());
     to.outputs_share +=
-        block_products(transposed_product(own.z, scaled, threads_), sums_.products, layer_.shape());
+        block_products(products_of_columns<T>(z, threads_), sums_.products, layer_.shape()) +
+        cross + cross.transpose() +
+        inverse.sum() * block_forms(sums_.products, mean, mean, layer_.shape());
   }
 
-  void add_loss(std::size_t b, const SequenceValues& own) {
-    const TokenRows gradient = rows_at(layer_.gradient(b), own.tokens);
+  /// \param z less its mean
+  void add_loss(std::size_t b, const RowsOf<T>& z, const VectorXd& mean) {
+    const bool by_z = layer_.has("grad_z");
+    TokenRows gradient =
+        rows_at<double>(layer_.rows(by_z ? "grad_z" : "grad_output", b), sums_.tokens[b]);
+    if (!by_z) gradient = row_product<double>(gradient, maps_, threads_);
     SequenceLoss& loss = sums_.losses[b];
     const auto e = static_cast<Index>(layer_.shape().e);
-    const VectorXd by_column = own.z.cwiseProduct(gradient).colwise().sum();
+    loss.gradients = gradient.colwise().sum();
+    const VectorXd by_column =
+        z.template cast<double>().cwiseProduct(gradient).colwise().sum().transpose() +
+        loss.gradients.cwiseProduct(mean);
     for (Index h = 0; h < loss.products.size(); ++h) {
       loss.products(h) = by_column.segment(h * e, e).sum();
     }
-    loss.gradients = gradient.colwise().sum();
   }
 
   const LayerActivations& layer_;
   const HeadSetting& setting_;
+  bool of_weights_;  ///< and not of z alone
   int threads_;
   LayerSums& sums_;
   std::vector<MatrixXd> metrics_;
+  TokenRows maps_;  ///< [d][H e] where gradients by z follow from those by the output
 };
+
+template <class T>
+void add_sequences(const LayerActivations& layer, const HeadSetting& setting, bool of_weights,
+                   int threads, const std::function<bool()>& stop, LayerSums& sums) {
+  Summation<T> summation(layer, setting, of_weights, threads, sums);
+  for (std::size_t b = 0; b < layer.sequences(); ++b) {
+    if (stop && stop()) throw Stopped();
+    summation.add(b);
+  }
+}
 
 }  // namespace
 
@@ -187,6 +247,7 @@ DocumentSums::DocumentSums(const LayerActivations& layer)
       z_share(z),
       outputs_share(outputs),
       pairs(layer.shape().heads),
+      exchange(layer.shape().heads),
       responses(outputs),
       held_out(VectorXd::Zero(outputs.rows())) {}
 
@@ -199,6 +260,7 @@ void DocumentSums::add(const DocumentSums& other, double sign) {
   z_share += sign * other.z_share;
   outputs_share += sign * other.outputs_share;
   pairs.add(other.pairs, sign);
+  exchange.add(other.exchange, sign);
   responses += sign * other.responses;
   degrees += sign * other.degrees;
   held_out += sign * other.held_out;
@@ -230,42 +292,57 @@ MatrixXd block_products(const MatrixXd& a, const MatrixXd& b, const AttentionSha
   };
   MatrixXd out(heads, heads);
   for (Index h = 0; h < heads; ++h) {
-    for (Index l = 0; l < heads; ++l) {
-      out(h, l) = a.block(place(h), place(l), e, e).cwiseProduct(b.block(h * e, l * e, e, e)).sum();
+    for (Index l = 0; l <= h; ++l) {
+      out(h, l) = out(l, h) =
+          a.block(place(h), place(l), e, e).cwiseProduct(b.block(h * e, l * e, e, e)).sum();
     }
   }
   return out;
 }
 
-MatrixXd transposed_product(const TokenRows& a, const TokenRows& b, int threads) {
-  return product_of_rows(a.transpose(), b, threads);
-}
-
-TokenRows row_product(const TokenRows& a, const MatrixXd& b, int threads) {
-  return product_of_rows(a, b, threads);
+MatrixXd block_forms(const MatrixXd& m, const VectorXd& a, const VectorXd& b,
+                     const AttentionShape& shape) {
+  const auto e = static_cast<Index>(shape.e), heads = static_cast<Index>(shape.heads);
+  MatrixXd out(heads, heads);
+  for (Index l = 0; l < heads; ++l) {
+    const VectorXd of_head = m.middleCols(l * e, e) * b.segment(l * e, e);
+    for (Index h = 0; h < heads; ++h) {
+      out(h, l) = a.segment(h * e, e).dot(of_head.segment(h * e, e));
+    }
+  }
+  return out;
 }
 
 SequenceValues values_of(const LayerActivations& layer, std::size_t b,
                          std::vector<std::uint32_t> tokens, const HeadSetting& setting,
                          int threads) {
-  SequenceValues own{.z = {}, .tokens = std::move(tokens)};
-  if (layer.has("z")) {
-    own.z = rows_at(layer.rows("z", b), own.tokens);
-    return own;
+  SequenceValues own;
+  if (in_double(layer, setting)) {
+    own.z = given_or_attended<double>(layer, b, tokens, threads);
+  } else {
+    own.z = given_or_attended<float>(layer, b, tokens, threads).cast<double>();
   }
-  const Attended found = attended(layer, b, setting, own.tokens, nullptr, threads);
-  drop_blind(own.tokens, found);
-  own.z = rows_at(found.z, own.tokens);
+  own.tokens = std::move(tokens);
   return own;
 }
 
-LayerSums layer_sums(const LayerActivations& layer, const HeadSetting& setting, int threads,
-                     const std::function<bool()>& stop) {
+std::size_t possible_tokens(const LayerActivations& layer, const HeadSetting& setting) {
+  const std::size_t most = setting.queries > 0 && only_drawn(layer)
+                               ? setting.queries
+                               : std::numeric_limits<std::size_t>::max();
+  std::size_t count = 0;
+  for (std::size_t b = 0; b < layer.sequences(); ++b) {
+    count += std::min(most, layer.tokens(b).size());
+  }
+  return count;
+}
+
+LayerSums layer_sums(const LayerActivations& layer, const HeadSetting& setting, KeptMoments kept,
+                     int threads, const std::function<bool()>& stop) {
   LayerSums sums;
-  sums.folds.assign(2, ValueMoments(layer.columns()));
+  const std::size_t folds = kept == KeptMoments::none ? 0 : kept == KeptMoments::all ? 1 : 2;
+  sums.folds.assign(folds, ValueMoments(layer.columns()));
   sums.tokens.resize(layer.sequences());
-  const TokenRows maps = layer.output_map().transpose();
-  sums.products = transposed_product(maps, maps, threads);
   const bool few = layer.documents() <= max_single_documents;
   sums.groups.assign(few ? layer.documents() : document_groups, DocumentSums(layer));
   for (const std::size_t document : layer.document_of()) {
@@ -277,19 +354,16 @@ LayerSums layer_sums(const LayerActivations& layer, const HeadSetting& setting, 
         layer.sequences(),
         SequenceLoss{VectorXd::Zero(heads), VectorXd::Zero(static_cast<Index>(layer.columns()))});
   }
-  Summation summation(layer, setting, threads, sums);
+  const auto add = in_double(layer, setting) ? add_sequences<double> : add_sequences<float>;
+  add(layer, setting, kept != KeptMoments::all, threads, stop, sums);
   std::vector<double> tokens(layer.documents());
-  double all = 0;
   for (std::size_t b = 0; b < layer.sequences(); ++b) {
-    if (stop && stop()) throw Stopped();
-    const double before = sums.folds[0].tokens + sums.folds[1].tokens;
-    summation.add(b);
-    all = sums.folds[0].tokens + sums.folds[1].tokens;
-    tokens[layer.document_of()[b]] += all - before;
+    tokens[layer.document_of()[b]] += static_cast<double>(sums.tokens[b].size());
+    sums.count += sums.tokens[b].size();
   }
   const std::string where = "layer " + std::to_string(layer.number());
-  if (all == 0) reject({layer.source()}, where, "has no token that sees a key");
-  sums.largest_document = *std::ranges::max_element(tokens) / all;
+  if (sums.count == 0) reject({layer.source()}, where, "has no token that sees a key");
+  sums.largest_document = *std::ranges::max_element(tokens) / static_cast<double>(sums.count);
   const auto is_zero = [](const SequenceLoss& loss) { return loss.gradients.isZero(0); };
   if (!sums.losses.empty() && std::ranges::all_of(sums.losses, is_zero)) {
     reject({layer.source()}, where,

@@ -11,12 +11,18 @@
 #include <Eigen/Core>
 
 #include "engine/activations/activations.h"
+#include "validation/heads/row_products.h"
 
 namespace headlab {
 
 /// How a layer is measured.
 struct HeadSetting {
-  std::size_t queries = 0;        ///< of each sequence whose weights are compared, drawn; 0: all
+  /// Of each sequence, drawn, whose weights are compared, and where neither z nor gradients are
+  /// given its only ones; 0: all.
+  std::size_t queries = 0;
+  /// The most of these that heads are exchanged at: the first half of as many, and one of each of
+  /// the parts of the others.
+  std::size_t exchange_queries = 128;
   std::uint64_t seed = 0;         ///< of these draws
   bool exact = false;             ///< weights in float64, whatever the layer's numbers are
   std::size_t min_documents = 8;  ///< for standard errors, refits and words
@@ -43,6 +49,7 @@ struct DocumentSums {
   Eigen::VectorXd z_share;        ///< [H e] z / r
   Eigen::MatrixXd outputs_share;  ///< [H][H] o_h . o_l / r
   HeadPairSums pairs;
+  ExchangeSums exchange;
   Eigen::MatrixXd responses;  ///< [H][H] tr W_h^T C W_l, C of values about their mean in a sequence
   double degrees = 0;         ///< values less means in these
   Eigen::VectorXd held_out;   ///< [H] squared error of the output after refits without the head
@@ -70,14 +77,19 @@ struct ValueMoments {
   Eigen::MatrixXd about(const Eigen::VectorXd& centre) const;
 };
 
+/// What moments of z are kept: none, of all tokens, which are then all that is found but for sums
+/// of outputs and losses, or of documents 0, 2, 4, .. and of 1, 3, 5, .. in the order of their
+/// numbers.
+enum class KeptMoments { none, all, by_fold };
+
 struct LayerSums {
   Eigen::MatrixXd products;           ///< [H e][H e] W W^T
   std::vector<DocumentSums> groups;   ///< by document, or by rank mod 64 where they are many
   std::vector<std::size_t> group_of;  ///< [B] of each sequence
   std::vector<SequenceLoss> losses;   ///< [B], or none
-  /// Of documents 0, 2, 4, .. and of 1, 3, 5, .. in the order of their numbers.
-  std::vector<ValueMoments> folds;
+  std::vector<ValueMoments> folds;    ///< as many as are kept
   std::vector<std::vector<std::uint32_t>> tokens;  ///< [B] that count
+  std::size_t count = 0;                           ///< of these tokens
   std::uint64_t blind = 0;                         ///< queries that see no key
   double largest_document = 0;                     ///< share of the tokens
 };
@@ -85,8 +97,11 @@ struct LayerSums {
 /// Sums over all sequences but for `held_out`. The bits do not depend on `threads`.
 /// \param stop true: throw Stopped; asked for each sequence
 /// Throws InvalidInput where a token has a residual of size 0, or no gradient is other than 0.
-LayerSums layer_sums(const LayerActivations& layer, const HeadSetting& setting, int threads,
-                     const std::function<bool()>& stop);
+LayerSums layer_sums(const LayerActivations& layer, const HeadSetting& setting, KeptMoments kept,
+                     int threads, const std::function<bool()>& stop);
+
+/// The most tokens that can count.
+std::size_t possible_tokens(const LayerActivations& layer, const HeadSetting& setting);
 
 /// z of a sequence, the model's where it is given, and the tokens that have one.
 struct SequenceValues {
@@ -97,13 +112,13 @@ SequenceValues values_of(const LayerActivations& layer, std::size_t b,
                          std::vector<std::uint32_t> tokens, const HeadSetting& setting,
                          int threads);
 
-/// sum_ij a_ij b_ij over the blocks of pairs of heads [H][H]; `a` may have a block for each group.
+/// sum_ij a_ij b_ij over the blocks of pairs of heads [H][H] of symmetric matrices; `a` may have a
+/// block for each group.
 Eigen::MatrixXd block_products(const Eigen::MatrixXd& a, const Eigen::MatrixXd& b,
                                const AttentionShape& shape);
 
-/// out = a^T b, rows of `out` on several threads.
-Eigen::MatrixXd transposed_product(const TokenRows& a, const TokenRows& b, int threads);
-/// out = a b.
-TokenRows row_product(const TokenRows& a, const Eigen::MatrixXd& b, int threads);
+/// a_h^T M_hl b_l over the blocks of pairs of heads [H][H].
+Eigen::MatrixXd block_forms(const Eigen::MatrixXd& m, const Eigen::VectorXd& a,
+                            const Eigen::VectorXd& b, const AttentionShape& shape);
 
 }  // namespace headlab

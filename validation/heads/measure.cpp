@@ -48,8 +48,10 @@ MeasuredLayer measure_layer(const LayerActivations& activations, const HeadSetti
                       .sequences = activations.sequences(),
                       .documents = activations.documents()};
   layer.identity = identity_of(activations, setting.exact, threads);
-  LayerSums sums = layer_sums(activations, setting, threads, stop);
-  layer.tokens = static_cast<std::size_t>(sums.folds[0].tokens + sums.folds[1].tokens);
+  const bool may_refit = can_refit(activations, setting, possible_tokens(activations, setting));
+  LayerSums sums = layer_sums(activations, setting,
+                              may_refit ? KeptMoments::by_fold : KeptMoments::none, threads, stop);
+  layer.tokens = sums.count;
   layer.blind = sums.blind;
   layer.largest_document = sums.largest_document;
   layer.no_refit = no_refit(activations, sums, setting);
@@ -72,18 +74,22 @@ const HeadFigure* MeasuredLayer::find(const std::string& name) const {
   return found == figures.end() ? nullptr : &*found;
 }
 
+std::vector<int> layer_numbers(const ArrayFile& file, std::optional<int> layer) {
+  const std::vector<int> numbers = layers_of(file);
+  if (!layer) return numbers;
+  if (std::ranges::find(numbers, *layer) == numbers.end()) {
+    reject({file.source()}, "",
+           "has no layer " + std::to_string(*layer) + " (its layers: " +
+               std::to_string(numbers.front()) + " to " + std::to_string(numbers.back()) + ")");
+  }
+  return {*layer};
+}
+
 MeasuredHeads measure_heads(const std::shared_ptr<ArrayFile>& file, std::optional<int> layer,
                             const HeadSetting& setting, int threads,
                             const std::function<bool()>& stop) {
   MeasuredHeads out{.source = file->source(), .setting = setting};
-  const std::vector<int> numbers = layers_of(*file);
-  if (layer && std::ranges::find(numbers, *layer) == numbers.end()) {
-    reject({file->source()}, "",
-           "has no layer " + std::to_string(*layer) + " (its layers: " +
-               std::to_string(numbers.front()) + " to " + std::to_string(numbers.back()) + ")");
-  }
-  for (const int number : numbers) {
-    if (layer && *layer != number) continue;
+  for (const int number : layer_numbers(*file, layer)) {
     out.layers.push_back(measure_layer(LayerActivations(file, number), setting, threads, stop));
   }
   return out;

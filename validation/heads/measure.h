@@ -72,6 +72,9 @@ struct MeasuredHeads {
   std::vector<MeasuredLayer> layers;
 };
 
+/// The layers of a file, or one alone. Throws InvalidInput where the file lacks it.
+std::vector<int> layer_numbers(const ArrayFile& file, std::optional<int> layer);
+
 /// \param layer one alone; the figures do not depend on `threads`
 /// \param stop  true: throw Stopped; asked for each sequence
 /// Throws InvalidInput, one line that begins with the file.

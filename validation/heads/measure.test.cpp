@@ -15,6 +15,7 @@
 #include "engine/activations/activations.h"
 #include "engine/files/error.h"
 #include "kernels/testing/known_layers.h"
+#include "validation/heads/refit.h"
 #include "validation/heads/testing/arrays_in_memory.h"
 #include "validation/heads/testing/made_layer.h"
 
@@ -277,8 +278,25 @@ TEST(MeasuredHeadsBits, AreTheSameWithHeadsThird) {
   EXPECT_THROW(measured(third), InvalidInput);
 }
 
+/// Puts z there as attention makes it.
+void put_values(const Memory& file) {
+  const LayerActivations layer(file, 0);
+  const AttentionShape& shape = layer.shape();
+  std::vector<double> all;
+  for (std::size_t b = 0; b < layer.sequences(); ++b) {
+    const auto z = attend(layer.rule(), layer.sequence<double>(b), layer.tokens(b), false, 1).z;
+    for (Eigen::Index h = 0; h < static_cast<Eigen::Index>(shape.heads); ++h) {
+      const auto size = static_cast<Eigen::Index>(shape.e);
+      const RowsOf<double> own = z.middleCols(h * size, size);
+      all.insert(all.end(), own.data(), own.data() + own.size());
+    }
+  }
+  file->put("z", {layer.sequences(), shape.heads, shape.queries, shape.e}, all);
+}
+
 TEST(MeasuredHeadsBits, OfDrawnQueriesDependOnTheSeedAndLeaveZAlone) {
   const Memory file = MadeLayer().arrays();
+  put_values(file);
   const HeadSetting some{.queries = 10, .seed = 3};
   const MeasuredLayer one = measured(file, some, 1), again = measured(file, some, 2);
   expect_same(one, again);
@@ -289,6 +307,53 @@ TEST(MeasuredHeadsBits, OfDrawnQueriesDependOnTheSeedAndLeaveZAlone) {
   for (std::size_t h = 0; h < 6; ++h) {
     const double full = all.find("self")->values[h];
     EXPECT_LE(std::abs(one.find("self")->values[h] - full), 6 * one.find("self")->errors[h]);
+  }
+}
+
+TEST(MeasuredHeadsBits, OfDrawnQueriesAreThoseOfTheirTokensWhereZIsNotGiven) {
+  const Memory file = MadeLayer().arrays();
+  const MeasuredLayer all = measured(file, {.queries = 10, .seed = 3});
+  EXPECT_EQ(all.tokens, 480U);
+  EXPECT_EQ(all.find("second_order")->values, measured(file).find("second_order")->values);
+  file->remove("grad_z");
+  EXPECT_EQ(measured(file, {.queries = 10, .seed = 3}).tokens, 120U);
+  const Memory given = MadeLayer().arrays();
+  put_values(given);
+  EXPECT_EQ(measured(given, {.queries = 10, .seed = 3}).tokens, 480U);
+}
+
+TEST(RemovalMoments, AreOfAllTokensWhetherZIsGivenOrNot) {
+  const Memory file = MadeLayer().arrays(), given = MadeLayer().arrays();
+  put_values(given);
+  const RemovalMoments one = removal_moments(LayerActivations(file, 0), {}, 2, {});
+  const RemovalMoments other = removal_moments(LayerActivations(given, 0), {}, 2, {});
+  EXPECT_EQ(one.tokens, 480);
+  EXPECT_EQ(one.squares, other.squares);
+  EXPECT_EQ(one.mean, other.mean);
+  EXPECT_EQ(one.losses, other.losses);
+}
+
+/// Exchanges at 12 of 40 queries: their mean over draws is that of all queries.
+TEST(ExchangesAtSomeQueries, AreThoseOfAllOnAverage) {
+  const Memory file = MadeLayer().arrays();
+  const std::vector<double> all = measured(file).find("exchange_error")->values;
+  constexpr int draws = 100;
+  std::vector<double> sum(all.size()), squares(all.size());
+  for (int seed = 0; seed < draws; ++seed) {
+    const HeadSetting some{.exchange_queries = 12, .seed = static_cast<std::uint64_t>(seed)};
+    const std::vector<double> one = measured(file, some).find("exchange_error")->values;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      sum[i] += one[i] - all[i];
+      squares[i] += (one[i] - all[i]) * (one[i] - all[i]);
+    }
+  }
+  // Of 30 pairs at five standard errors of t with 99 degrees one in 10^4 runs would fail.
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i / 6 == i % 6) continue;
+    const double mean = sum[i] / draws;
+    const double variance = (squares[i] - draws * mean * mean) / (draws - 1);
+    EXPECT_GT(variance, 0);
+    EXPECT_LE(std::abs(mean), 5 * std::sqrt(variance / draws)) << i;
   }
 }
 

@@ -44,27 +44,32 @@ std::vector<Index> rows_of(const AttentionShape& shape, const std::vector<std::s
 
 }  // namespace
 
+bool can_refit(const LayerActivations& layer, const HeadSetting& setting, std::size_t tokens) {
+  const double needed = setting.refit_tokens * static_cast<double>(layer.columns());
+  return static_cast<double>(tokens) >= needed && layer.documents() >= setting.min_documents;
+}
+
 std::string no_refit(const LayerActivations& layer, const LayerSums& sums,
                      const HeadSetting& setting) {
-  const double tokens = sums.folds[0].tokens + sums.folds[1].tokens;
+  if (can_refit(layer, setting, sums.count)) return "";
   const double needed = setting.refit_tokens * static_cast<double>(layer.columns());
-  if (tokens >= needed && layer.documents() >= setting.min_documents) return "";
   return "no refit: it needs " + std::to_string(static_cast<long>(needed)) + " tokens (" +
          std::to_string(static_cast<long>(setting.refit_tokens)) + " for each column of z) and " +
          std::to_string(setting.min_documents) + " documents, there are " +
-         std::to_string(static_cast<long>(tokens)) + " and " + std::to_string(layer.documents());
+         std::to_string(sums.count) + " and " + std::to_string(layer.documents());
 }
 
 void add_held_out(const LayerActivations& layer, const HeadSetting& setting, LayerSums& sums,
                   int threads, const std::function<bool()>& stop) {
   const AttentionShape& shape = layer.shape();
   const auto e = static_cast<Index>(shape.e);
+  const MatrixXd output_map = layer.output_map();
   for (std::size_t fold = 0; fold < 2; ++fold) {
     const MatrixXd p = inverse_of(second_moment(sums.folds[fold], setting.ridge));
     const VectorXd mean = sums.folds[fold].mean();
     std::vector<MatrixXd> metrics;
     for (std::size_t h = 0; h < shape.heads; ++h) {
-      const MatrixXd map = solved_map(p, layer.output_map(), rows_of(shape, {h}));
+      const MatrixXd map = solved_map(p, output_map, rows_of(shape, {h}));
       metrics.emplace_back(map * map.transpose());
     }
     for (std::size_t b = 0; b < layer.sequences(); ++b) {
@@ -72,7 +77,7 @@ void add_held_out(const LayerActivations& layer, const HeadSetting& setting, Lay
       if (layer.document_of()[b] % 2 == fold || sums.tokens[b].empty()) continue;
       TokenRows z = values_of(layer, b, sums.tokens[b], setting, threads).z;
       z.rowwise() -= mean.transpose();
-      const TokenRows y = row_product(z, p, threads);
+      const TokenRows y = row_product<double>(z, p, threads);
       for (std::size_t h = 0; h < shape.heads; ++h) {
         const MatrixXd own = y.middleCols(static_cast<Index>(h) * e, e);
         sums.groups[sums.group_of[b]].held_out(static_cast<Index>(h)) +=
@@ -87,20 +92,20 @@ VectorXd refit_errors_in_sample(const LayerActivations& layer, const LayerSums& 
   ValueMoments all = sums.folds[0];
   all += sums.folds[1];
   const MatrixXd p = inverse_of(second_moment(all, setting.ridge));
+  const MatrixXd output_map = layer.output_map();
   VectorXd errors(static_cast<Index>(layer.shape().heads));
   for (std::size_t h = 0; h < layer.shape().heads; ++h) {
     const std::vector<Index> rows = rows_of(layer.shape(), {h});
-    const MatrixXd own = layer.output_map()(rows, Eigen::all);
-    errors(static_cast<Index>(h)) = solved_map(p, layer.output_map(), rows).cwiseProduct(own).sum();
+    const MatrixXd own = output_map(rows, Eigen::all);
+    errors(static_cast<Index>(h)) = solved_map(p, output_map, rows).cwiseProduct(own).sum();
   }
   return errors;
 }
 
 RemovalMoments removal_moments(const LayerActivations& layer, const HeadSetting& setting,
                                int threads, const std::function<bool()>& stop) {
-  const LayerSums sums = layer_sums(layer, setting, threads, stop);
-  ValueMoments all = sums.folds[0];
-  all += sums.folds[1];
+  const LayerSums sums = layer_sums(layer, setting, KeptMoments::all, threads, stop);
+  const ValueMoments& all = sums.folds[0];
   RemovalMoments out{.tokens = all.tokens, .mean = all.mean(), .squares = all.squares / all.tokens};
   if (layer.has("residual")) {
     double stream = 0;
@@ -110,7 +115,11 @@ RemovalMoments removal_moments(const LayerActivations& layer, const HeadSetting&
   const auto e = static_cast<Index>(layer.shape().e);
   for (std::size_t b = 0; b < sums.losses.size(); ++b) {
     const SequenceLoss& loss = sums.losses[b];
-    if (b == 0) out.losses.resize(static_cast<Index>(sums.losses.size()), loss.products.size());
+    if (b == 0) {
+      out.losses.resize(static_cast<Index>(sums.losses.size()), loss.products.size());
+      out.sensitivity = VectorXd::Zero(loss.products.size());
+    }
+    out.sensitivity += loss.products.cwiseAbs() / all.tokens;
     for (Index h = 0; h < loss.products.size(); ++h) {
       out.losses(static_cast<Index>(b), h) =
           loss.products(h) - loss.gradients.segment(h * e, e).dot(out.mean.segment(h * e, e));
@@ -122,11 +131,12 @@ RemovalMoments removal_moments(const LayerActivations& layer, const HeadSetting&
 double refit_error_of(const LayerActivations& layer, const LayerSums& sums,
                       const HeadSetting& setting, const std::vector<std::size_t>& heads) {
   const std::vector<Index> rows = rows_of(layer.shape(), heads);
+  const MatrixXd output_map = layer.output_map();
   double error = 0, tokens = 0;
   for (std::size_t fold = 0; fold < 2; ++fold) {
     const ValueMoments &fitted = sums.folds[fold], &other = sums.folds[1 - fold];
     const MatrixXd p = inverse_of(second_moment(fitted, setting.ridge));
-    const MatrixXd map = p(Eigen::all, rows) * solved_map(p, layer.output_map(), rows);
+    const MatrixXd map = p(Eigen::all, rows) * solved_map(p, output_map, rows);
     error += other.tokens * (other.about(fitted.mean()) * map).cwiseProduct(map).sum();
     tokens += other.tokens;
   }

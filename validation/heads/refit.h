@@ -14,6 +14,9 @@
 
 namespace headlab {
 
+/// Whether so many tokens do for a refit.
+bool can_refit(const LayerActivations& layer, const HeadSetting& setting, std::size_t tokens);
+
 /// Why there is no refit, with the numbers; empty where there is one.
 std::string no_refit(const LayerActivations& layer, const LayerSums& sums,
                      const HeadSetting& setting);
@@ -33,7 +36,8 @@ struct RemovalMoments {
   double stream = std::numeric_limits<double>::quiet_NaN();  ///< mean square of the stream
   Eigen::VectorXd mean;                                      ///< [H e] of z
   Eigen::MatrixXd squares;                                   ///< [H e][H e] mean z z^T
-  Eigen::MatrixXd losses;  ///< [B][H] u: gradient times z less its mean; or empty
+  Eigen::MatrixXd losses;       ///< [B][H] u: gradient times z less its mean; or empty
+  Eigen::VectorXd sensitivity;  ///< [H] mean size of the gradient by a factor of the head
 };
 RemovalMoments removal_moments(const LayerActivations& layer, const HeadSetting& setting,
                                int threads, const std::function<bool()>& stop);

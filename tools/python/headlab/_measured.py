@@ -270,7 +270,8 @@ def measure(
     `batches` of token ids, or dicts of them: `labels` of the losses are the next tokens ("data"), drawn
     by `seed` from the model ("model", best for second_order) or none (None), and `document` numbers the
     document of each sequence. `queries` of each sequence are drawn
-    by `seed` for the figures of weights; all without it. `float64` computes weights in float64.
+    by `seed` for the figures of weights, and are the only tokens where neither z nor gradients are
+    given; all without it. `float64` computes weights in float64.
 
     Parameters
     ----------

@@ -159,10 +159,8 @@ std::unique_ptr<Job> start_moments(const std::shared_ptr<Activations>& activatio
   return std::make_unique<Job>(cpu_session(threads), [=](Job& job) {
     const auto lock = use_netcdf();
     const LayerActivations of(activations->file, layer);
-    HeadSetting setting;
-    setting.queries = 1;  // no figure of weights is asked for
     const auto found = std::make_shared<const RemovalMoments>(removal_moments(
-        of, setting, thread_count(job.session().threads), job.session().stop_hook()));
+        of, HeadSetting(), thread_count(job.session().threads), job.session().stop_hook()));
     return Job::MakeObject(
         [found, map = of.output_map(), heads = of.shape().heads, has_bias = of.has("b_O")] {
           nb::dict all;

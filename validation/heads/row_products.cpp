@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "validation/heads/row_products.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "kernels/cpu/attention_arithmetic.h"
+#include "kernels/parallel_for.h"
+
+namespace headlab {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+
+/// Rows of a product that a task finds: a multiple of those that lanes take at a time.
+constexpr Index rows_of_task = 96;
+
+template <class T>
+LaneRows<const T> lanes(const RowsOf<T>& of, Index first, Index count) {
+  const auto columns = static_cast<std::size_t>(of.cols());
+  return {of.data() + first * of.cols(), static_cast<std::size_t>(count), columns, columns};
+}
+template <class T>
+LaneRows<const T> lanes(const RowsOf<T>& of) {
+  return lanes(of, 0, of.rows());
+}
+
+/// Calls work(first, count) for blocks of rows, the last first: of a triangle it is the longest.
+template <class Work>
+void over_blocks(Index rows, int threads, const Work& work) {
+  const Index blocks = (rows + rows_of_task - 1) / rows_of_task;
+  parallel_for(static_cast<std::size_t>(blocks), threads, [&](std::size_t i) {
+    const Index first = (blocks - 1 - static_cast<Index>(i)) * rows_of_task;
+    work(first, std::min(rows_of_task, rows - first));
+  });
+}
+
+/// Columns of `a` on their own: those of many rows would meet in few sets of the cache.
+template <class T>
+RowsOf<T> some_columns(const RowsOf<T>& a, Index first, Index count) {
+  return a.middleCols(first, count);
+}
+
+}  // namespace
+
+template <class T>
+RowsOf<double> row_product(const RowsOf<T>& a, const RowsOf<T>& b, int threads) {
+  RowsOf<double> out(a.rows(), b.cols());
+  const auto columns = static_cast<std::size_t>(b.cols());
+  over_blocks(a.rows(), threads, [&](Index first, Index count) {
+    lane_product<T, double>(
+        lanes(a, first, count), lanes(b),
+        {out.data() + first * b.cols(), static_cast<std::size_t>(count), columns, columns});
+  });
+  return out;
+}
+
+template <class T>
+RowsOf<double> transposed_product(const RowsOf<T>& a, const RowsOf<T>& b, int threads) {
+  RowsOf<double> out(a.cols(), b.cols());
+  const auto columns = static_cast<std::size_t>(b.cols());
+  over_blocks(a.cols(), threads, [&](Index first, Index count) {
+    lane_product_of_columns<T, double>(
+        lanes(some_columns(a, first, count)), lanes(b),
+        {out.data() + first * b.cols(), static_cast<std::size_t>(count), columns, columns});
+  });
+  return out;
+}
+
+template <class T>
+MatrixXd products_of_columns(const RowsOf<T>& a, int threads) {
+  MatrixXd out(a.cols(), a.cols());
+  const auto stride = static_cast<std::size_t>(a.cols());
+  over_blocks(a.cols(), threads, [&](Index first, Index count) {
+    // Up to the diagonal, and the same on its other side.
+    RowsOf<double> rows(count, first + count);
+    const auto columns = static_cast<std::size_t>(rows.cols());
+    lane_product_of_columns<T, double>(
+        lanes(some_columns(a, first, count)),
+        {a.data(), static_cast<std::size_t>(a.rows()), columns, stride},
+        {rows.data(), static_cast<std::size_t>(count), columns, columns});
+    out.middleCols(first, count).topRows(rows.cols()) = rows.transpose();
+    out.middleRows(first, count).leftCols(first) = rows.leftCols(first);
+  });
+  return out;
+}
+
+template <class T>
+MatrixXd products_of_rows(const RowsOf<T>& a, int threads) {
+  MatrixXd out(a.rows(), a.rows());
+  over_blocks(a.rows(), threads, [&](Index first, Index count) {
+    // The longer factor to the left: the right one is turned around part by part.
+    RowsOf<double> columns(first + count, count);
+    const auto width = static_cast<std::size_t>(count);
+    lane_product_transposed<T, double>(
+        lanes(a, 0, first + count), lanes(a, first, count),
+        {columns.data(), static_cast<std::size_t>(first + count), width, width});
+    out.middleCols(first, count).topRows(first + count) = columns;
+    out.middleRows(first, count).leftCols(first) = columns.topRows(first).transpose();
+  });
+  return out;
+}
+
+template RowsOf<double> row_product(const RowsOf<float>&, const RowsOf<float>&, int);
+template RowsOf<double> row_product(const RowsOf<double>&, const RowsOf<double>&, int);
+template RowsOf<double> transposed_product(const RowsOf<double>&, const RowsOf<double>&, int);
+template MatrixXd products_of_columns(const RowsOf<float>&, int);
+template MatrixXd products_of_columns(const RowsOf<double>&, int);
+template MatrixXd products_of_rows(const RowsOf<float>&, int);
+template MatrixXd products_of_rows(const RowsOf<double>&, int);
+
+}  // namespace headlab
