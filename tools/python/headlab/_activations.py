@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from . import _engine as engine
 from ._arguments import flag, index, text
 from ._arguments import path as path_text
 from ._arrays import array_of_lists, host_array
+from ._carried import bytes_of, write_bytes
 from ._documented import documented
 from ._errors import ScenarioError, translated, warn
 from ._labelled import suggestion
@@ -31,10 +33,15 @@ class Activations:
 
     def __init__(self, given: engine.Activations) -> None:
         self._engine = given
+        self._name = given.source
         # Of a capture: the model, and of each layer the name of its output map and whether that is [H e, d].
         self._model: Any = None
         self._targets: dict[int, tuple[str, bool]] | None = None
         self._folded = False  # the output maps are not those of a checkpoint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kept = {name: value for name, value in vars(self).items() if name not in ("_engine", "_folder")}
+        return _activations_of_bytes, (bytes_of(self.save), kept)
 
     @property
     def layers(self) -> list[int]:
@@ -60,7 +67,15 @@ class Activations:
             self._engine.save(path_text("path", path), flag("overwrite", overwrite))
 
     def __repr__(self) -> str:
-        return f"{self._engine.source}: layers {', '.join(map(str, self.layers))}"
+        return f"{self._name}: layers {', '.join(map(str, self.layers))}"
+
+
+def _activations_of_bytes(content: bytes, kept: dict[str, Any]) -> Activations:
+    """Activations that were pickled, in a file of their own as they are read a sequence at a time."""
+    folder = tempfile.TemporaryDirectory(prefix="headlab-")
+    found = open_activations(write_bytes(content, folder.name))
+    vars(found).update(kept, _folder=folder)
+    return found
 
 
 def _host(value: Any, name: str) -> tuple[NDArray[Any], bool]:

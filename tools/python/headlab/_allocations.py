@@ -70,7 +70,7 @@ def allocate(
     *,
     rule: Rule | Iterable[Rule] = "fixed",
     source: Literal["simulation", "exact", "theory"] = "simulation",
-    dims: Iterable[int] = (),
+    dims: int | Iterable[int] = (),
     growth: bool = False,
     map: bool = False,
     out: str | os.PathLike[str] | None = None,
@@ -108,7 +108,7 @@ def allocate(
         Bandwidths of the candidates.
     source : "simulation", "exact" or "theory"
         Where errors come from.
-    dims : list of int, optional
+    dims : int or list of int, optional
         Dimensions d_k of the candidates; all that divide the budget without it.
     growth : bool
         Fit how the best d_k grows.
@@ -137,7 +137,7 @@ def allocate(
         return ",".join(str(one).removesuffix(".0") for one in many)
 
     arguments = _engine.AllocateArguments()
-    dims = list(dims)
+    dims = list(dims) if isinstance(dims, Iterable) else [dims]
     assign(
         arguments, budget=text("budget", budget), n=None if n is None else text("n", n),
         dims=text("dims", dims) if dims else None, bandwidth_rule=text("rule", rule), source=source,

@@ -308,13 +308,14 @@ def require_seen(sums: Any, empty: str, names: str) -> None:
 
 def _require_fit(array: Any, key: str, shape: tuple[int, int, int]) -> Any:
     """An array [..., H or 1, T or 1, S], of which [T, S] is for all heads."""
+    given = array.shape
     if array.ndim == 2:
         array = array[None]
     heads, queries, keys = shape
     fits = array.ndim >= 3 and array.shape[-1] == keys
     if not (fits and array.shape[-2] in (1, queries) and array.shape[-3] in (1, heads)):
         raise ScenarioError(
-            f"{key}: has shape {tuple(array.shape)}, needs [..., {heads} or 1, {queries} or 1, {keys}]"
+            f"{key}: has shape {tuple(given)}, needs [..., {heads} or 1, {queries} or 1, {keys}]"
         )
     return array
 

@@ -73,7 +73,9 @@ class Capture:
     """
 
     def __init__(self, model: Any, layers: Iterable[int] | None = None) -> None:
-        if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
+        if not hasattr(model, "config") or not hasattr(model, "named_modules"):
+            raise ScenarioError(f"model: is of type {type(model).__name__}, needs a model of transformers")
+        if getattr(model.config, "is_encoder_decoder", False):
             raise ScenarioError("model: is an encoder with a decoder, which capture does not take")
         if getattr(model, "training", False):
             raise ScenarioError("model: is in training mode, with dropout - call model.eval()")

@@ -183,9 +183,11 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
         if batch < 1:
             raise ScenarioError("batch: needs 1 or more")
         try:
-            from ._torch_batches import Batches
+            from ._torch_batches import Batches, is_dtype
         except ImportError:
             raise ImportError("needs PyTorch - pip install torch") from None
+        if dtype is not None and not is_dtype(dtype):
+            raise TypeError(f"dtype: is {dtype!r}, needs a floating type as torch.float32")
         return Batches(self, batch, dtype)
 
 
@@ -238,7 +240,10 @@ def dataset(
     if condition is not None:
         condition = index("condition", condition)
     source = Source(scenario, set)
-    count = int(replicates)
+    try:
+        count = int(replicates)
+    except (TypeError, ValueError):
+        count = 0
     if count != replicates or not 0 < count < 2**40:
         raise ScenarioError(f"replicates: is {replicates} (allowed: whole numbers from 1 to 2^40)")
     source.set(f"run.replicates={count}", *([] if seed is None else [f"run.seed={seed}"]))

@@ -101,7 +101,11 @@ def _words(message: str) -> str:
     )
     message = message.replace("--out DIR", "out=FOLDER").replace("--nodes none", "nodes=False")
     message = message.replace("headlab theory --source first_order", 'hl.theory with source="first_order"')
+    message = re.sub(r"(?: ?--set '[^']*')+", lambda sets: f" set={re.findall(_SET, sets[0])}", message)
     return re.sub(r"--([a-z][a-z-]*)(?: (\d+(?:,\d+)+))?", argument, message)
+
+
+_SET = r"--set '([^']*)'"
 
 
 @contextmanager

@@ -49,6 +49,8 @@ def listener(progress: Progress) -> Callable[[dict[str, Any]], object] | None:
     """What hears of progress: a bar for True, nothing for False."""
     if progress is True:
         return _Bar()
+    if progress and not callable(progress):
+        raise TypeError(f"progress: is {progress!r}, needs True, False or a function")
     return progress or None
 
 

@@ -13,6 +13,7 @@ from ._activations import Activations, from_attention, open_activations
 from ._arguments import flag, index, text, whole
 from ._arguments import path as path_text
 from ._capture import Capture, run
+from ._carried import bytes_of, file_of
 from ._documented import documented, documented_like
 from ._errors import ScenarioError, translated
 from ._jobs import Progress, wait
@@ -39,6 +40,11 @@ class Measured(Labelled):
         super().__init__(group)
         self._engine = given
         self._source: Activations | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._engine is None:
+            return Measured, (self._group(),)
+        return _measured_of_bytes, (bytes_of(self.save), self._source)
 
     def _frame(self, axes: tuple[str, ...]) -> pandas.DataFrame:
         import numpy as np
@@ -244,6 +250,14 @@ class Measured(Labelled):
         return self.table()
 
 
+def _measured_of_bytes(content: bytes, source: Activations | None) -> Measured:
+    """Figures that were pickled, with the activations that plans need."""
+    with file_of(content) as path, translated():
+        found = Measured(engine.open_results(path))
+    found._source = source
+    return found
+
+
 @documented
 def measure(
     source: Activations | Capture | Mapping[Any, Any] | str | os.PathLike[str] | Any,
@@ -320,8 +334,11 @@ def measure(
         source = from_attention(source) if by_layer else from_attention(**source)
     elif isinstance(source, str | os.PathLike):
         source = open_activations(source)
-    elif not isinstance(source, Activations):
+    elif isinstance(source, Capture):
         source = source.activations()
+    elif not isinstance(source, Activations):
+        kind = type(source).__name__
+        raise ScenarioError(f"source: is of type {kind} (allowed: Activations, capture, dict of arrays, path, model)")
     layer = None if layer is None else index("layer", layer)
     queries, seed = 0 if queries is None else index("queries", queries), index("seed", seed)
     if queries < 0 or not 0 <= seed < 2**64:

@@ -374,6 +374,9 @@ class LowRank(_Edits):
         self._maps: dict[int, tuple[NDArray[Any], NDArray[Any] | None]] = {n: one[:2] for n, one in parts.items()}
         self._errors = {number: one[2] for number, one in parts.items()}
 
+    def __repr__(self) -> str:
+        return f"rank {self.rank} of the output maps of layers {', '.join(map(str, self._maps))}"
+
     @property
     def frame(self) -> pandas.DataFrame:
         """A row a head (needs pandas): error of its output, and the same over the output's mean square."""

@@ -370,18 +370,19 @@ class Result(Tabular, Labelled):
         """
         folder, overwrite = path_text("folder", folder), flag("overwrite", overwrite)
         nodes = flag("nodes", nodes)
+        target = Path(folder)
+        for name in ("results.nc", "summary.json"):
+            if (target / name).exists() and not overwrite:
+                raise ScenarioError(f"folder: {target / name} is there already - write overwrite=True")
         if self._run is None:
-            target, files = Path(folder), self._files()
+            files = self._files()
             target.mkdir(parents=True, exist_ok=True)
-            for name in ("results.nc", "summary.json"):
-                if (target / name).exists() and not overwrite:
-                    raise ScenarioError(f"save: {target / name}: is there already - write overwrite=True")
             for name, content in files.items():
                 (target / name).write_bytes(content)
             return
         with translated():
             self._run.save(folder, overwrite, nodes)
-        self._save_scenario(Path(folder))
+        self._save_scenario(target)
 
     def _save_scenario(self, folder: Path) -> None:
         save_arrays(folder, self._arrays)
@@ -591,6 +592,8 @@ def iter_run(
     ScenarioError
         Before anything is simulated.
     """
+    if isinstance(every, str) or not every > 0:
+        raise ScenarioError(f"every: is {every!r}, needs seconds above 0")
     given = _arguments(
         replicates=replicates, seed=seed, backend=backend, threads=threads, simd=None, out=None,
         resume=False, overwrite=False, until=until, max_time=max_time, checkpoint=None, nodes=True,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _engine
 from ._arguments import path as path_text
+from ._arguments import text as text_of
 from ._arrays import array_of_lists, as_rows, host_array, is_array
 from ._errors import ARRAYS_BY_FILE, ScenarioError, rejected, translated, warn
 from ._labelled import suggestion
@@ -210,7 +211,7 @@ class Scenario:
 
     def __getitem__(self, key: str) -> Any:
         at: Any = self.tree
-        for part in key.split("."):
+        for part in text_of("key", key).split("."):
             if not isinstance(at, Mapping) or part not in at:
                 known = at if isinstance(at, Mapping) else ()
                 raise KeyError(f"{key}: is not set{suggestion(part, known) if known else ''}")
@@ -219,7 +220,7 @@ class Scenario:
 
     def __setitem__(self, key: str, value: Any) -> None:
         at = self.tree
-        *way, last = key.split(".")
+        *way, last = text_of("key", key).split(".")
         for part in way:
             inner = at.get(part, {})
             if (above := key.rpartition(".")[0]) in _ARRAYS and part == way[-1]:
@@ -246,7 +247,7 @@ class Scenario:
     def __contains__(self, key: object) -> bool:
         try:
             self[key]  # type: ignore[index]
-        except (KeyError, AttributeError):
+        except (KeyError, TypeError):
             return False
         return True
 
@@ -400,6 +401,8 @@ def scenario(given: ScenarioLike) -> Scenario:
         made = Scenario()
         made.tree = dict(given)
         return made
+    if not isinstance(given, str | os.PathLike):
+        raise _no_scenario(given)
     text, directory = os.fspath(given), "."
     source = "TOML text"
     if "\n" not in text:
@@ -418,6 +421,10 @@ def scenario(given: ScenarioLike) -> Scenario:
     made = Scenario(directory=directory)
     made.tree = tree
     return made
+
+
+def _no_scenario(given: Any) -> ScenarioError:
+    return ScenarioError(f"scenario: is of type {type(given).__name__} (allowed: path, TOML text, dict)")
 
 
 def sweep(
@@ -448,6 +455,8 @@ def sweep(
         What `scenario` rejects; the values are checked when it runs.
     """
     made = scenario(given)
+    if not isinstance(keys, Mapping | None):
+        raise ScenarioError(f"keys: is of type {type(keys).__name__}, needs a dict of values by key")
     swept = {key: _values(key, given) for key, given in (keys or {}).items()}
     made.tree["sweep"] = {**swept, **({"zip": True} if zip else {})}
     return made
@@ -483,8 +492,9 @@ class Source:
                     walked = plain.walk(value, "sweep" if key == "sweep" else key, 0, swept)
                     arguments.append(_engine.set_of(key, walked))
         elif sets is not None:
-            if isinstance(sets, str):
-                raise ScenarioError('set: is one text - write a dict, or ["KEY=VALUE"]')
+            if isinstance(sets, str) or not isinstance(sets, Iterable):
+                kind = "one text" if isinstance(sets, str) else f"of type {type(sets).__name__}"
+                raise ScenarioError(f'set: is {kind} - write a dict, or ["KEY=VALUE"]')
             arguments = [str(one) for one in sets]
         if plain.arrays and not isinstance(given, Mapping | Scenario):
             given = scenario(given)
@@ -501,8 +511,7 @@ class Source:
             else:
                 self._make(_engine.source_of_file, path_text("scenario", given))
         else:
-            kind = type(given).__name__
-            raise ScenarioError(f"scenario: is of type {kind} (allowed: path, TOML text, dict)")
+            raise _no_scenario(given)
         self.set(*arguments, *([] if seed is None else [f"run.seed={seed}"]))
         self.arrays = plain.arrays
         plain.say()

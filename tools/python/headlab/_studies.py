@@ -244,11 +244,13 @@ class Diversity(Document):
 
         Raises
         ------
-        KeyError
+        ScenarioError
             No such layer.
         """
         import numpy as np
 
+        if not 0 <= index("layer", layer) < len(self.layers):
+            raise ScenarioError(f"layer: is {layer} (allowed: 0 to {len(self.layers) - 1})")
         return np.array(self.layers[layer]["principal_cosines"], dtype=float)
 
     @property

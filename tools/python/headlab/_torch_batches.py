@@ -18,6 +18,10 @@ class Sets(Protocol):
     def draw(self, first: int, count: int, *, threads: int | None = None) -> dict[str, Any]: ...
 
 
+def is_dtype(given: Any) -> bool:
+    return isinstance(given, torch.dtype) and given.is_floating_point
+
+
 class Batches(IterableDataset):  # type: ignore[misc,unused-ignore]
     """Dicts of tensors, `batch` training sets each; workers of a DataLoader share them."""
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,6 +15,7 @@ from ._arrays import array_of_lists, host_array
 from ._arguments import assign, flag, index, text, whole
 from ._arguments import path as path_text
 from ._documented import documented, documented_like
+from ._carried import bytes_of, file_of
 from ._errors import ScenarioError, translated
 from ._capture import Capture as Capture
 from ._capture import capture as capture
@@ -75,6 +75,9 @@ class Heads:
     def __len__(self) -> int:
         return len(self.layers)
 
+    def _ipython_key_completions_(self) -> list[int]:
+        return self.layers
+
     def w_q(self, layer: int) -> NDArray[Any] | None:
         """Projections of queries [H, d, k].
 
@@ -122,11 +125,7 @@ class Heads:
             self._engine.save(path_text("path", path), flag("overwrite", overwrite))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        with tempfile.TemporaryDirectory(prefix="headlab-") as folder:
-            path = os.path.join(folder, "heads.nc")
-            self.save(path)
-            with open(path, "rb") as file:
-                return _heads_of_bytes, (file.read(), self._engine.name)
+        return _heads_of_bytes, (bytes_of(self.save), self._engine.name)
 
     def __eq__(self, other: object) -> bool:
         """The same layers with the same bases and projections."""
@@ -156,12 +155,8 @@ class Heads:
 
 
 def _heads_of_bytes(content: bytes, name: str) -> Heads:
-    with tempfile.TemporaryDirectory(prefix="headlab-") as folder:
-        path = os.path.join(folder, "heads.nc")
-        with open(path, "wb") as file:
-            file.write(content)
-        with translated():
-            return Heads(engine.read_heads(path, name))
+    with file_of(content) as path, translated():
+        return Heads(engine.read_heads(path, name))
 
 
 @documented

@@ -17,7 +17,7 @@ import headlab as hl
 
 
 #: Modules of helpers, which public modules import.
-INNER = {f"headlab.{name}" for name in ("_arguments", "_arrays", "_documented", "_errors", "_jobs")}
+INNER = {f"headlab.{name}" for name in ("_arguments", "_arrays", "_carried", "_documented", "_errors", "_jobs")}
 
 
 def sections(text: str) -> dict[str, str]:
