@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from . import _engine as engine
@@ -34,6 +36,7 @@ class Activations:
     def __init__(self, given: engine.Activations) -> None:
         self._engine = given
         self._name = given.source
+        self.alone = False  # arrays of one layer, whose names have no number
         # Of a capture: the model, and of each layer the name of its output map and whether that is [H e, d].
         self._model: Any = None
         self._targets: dict[int, tuple[str, bool]] | None = None
@@ -68,6 +71,16 @@ class Activations:
 
     def __repr__(self) -> str:
         return f"{self._name}: layers {', '.join(map(str, self.layers))}"
+
+
+@contextmanager
+def users_names(alone: bool) -> Iterator[None]:
+    """Names arrays in messages as the user does, and not as a file: without the layer where it is `alone`."""
+    try:
+        yield
+    except ScenarioError as error:
+        pattern = r"^activations: (layers\.\d+\.)?" if alone else "^activations: "
+        raise type(error)(re.sub(pattern, "", str(error))) from None
 
 
 def _activations_of_bytes(content: bytes, kept: dict[str, Any]) -> Activations:
@@ -189,8 +202,11 @@ def from_attention(
         if not isinstance(one, Mapping):
             raise ScenarioError(f"layer {number}: is {type(one).__name__}, needs a dict of arrays")
         _put_layer(f"layers.{number}.", one if layout == "bhtk" else _heads_second(one), arrays, texts)
-    with translated():
-        return Activations(engine.activations_of(arrays, texts))
+    alone = not isinstance(q, Mapping)
+    with users_names(alone), translated():
+        found = Activations(engine.activations_of(arrays, texts))
+    found.alone = alone
+    return found
 
 
 def open_activations(*paths: str | os.PathLike[str]) -> Activations:

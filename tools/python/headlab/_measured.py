@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _engine as engine
-from ._activations import Activations, from_attention, open_activations
+from ._activations import Activations, from_attention, open_activations, users_names
 from ._arguments import flag, index, text, whole
 from ._arguments import path as path_text
 from ._capture import Capture, run
@@ -352,9 +352,10 @@ def measure(
     setting.target, setting.strata = "" if target is None else text("target", target), text("strata", strata)
     setting.leave_one_out = flag("leave_one_out", leave_one_out)
     setting.writes_little, setting.can_be_written, setting.exchangeable = map(float, shares.values())
-    with translated():
-        job = engine.measure_heads(source._engine, layer, setting, whole(threads))
-    found = Measured(*wait(job, progress))
+    with users_names(source.alone):
+        with translated():
+            job = engine.measure_heads(source._engine, layer, setting, whole(threads))
+        found = Measured(*wait(job, progress))
     found._source = source
     return found
 

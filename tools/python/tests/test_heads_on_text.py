@@ -134,12 +134,12 @@ def test_rounded_numbers_are_compared_with_room_for_their_rounding(layer: dict[s
     [
         ({"w_o": np.zeros(3)}, 'w_o: no such array of a layer (there are q, k, v, W_O, '),
         ({"mask": np.zeros((1, 1, 20, 20))}, "mask: is no array of booleans"),
-        ({"mask": "casual"}, 'layers.0.mask: is "casual" (allowed: causal, full, or an array)'),
-        ({"scale": -1.0}, "layers.0.scale: needs a number above 0"),
-        ({"q": np.zeros((10, 4, 20, 3), np.int64)}, "layers.0.q: has whole numbers, needs floats"),
-        ({"v": np.full((10, 2, 20, 2), np.inf)}, "layers.0.v: is not finite at [0][0][0][0] of sequence 0"),
-        ({"W_O": np.full((4, 2, 6), np.nan)}, "layers.0.W_O: is not finite at [0][0][0]"),
-        ({"document": np.arange(9)}, "layers.0.document: has shape 9: its axis sequence needs 10"),
+        ({"mask": "casual"}, 'mask: is "casual" (allowed: causal, full, or an array)'),
+        ({"scale": -1.0}, "scale: needs a number above 0"),
+        ({"q": np.zeros((10, 4, 20, 3), np.int64)}, "q: has whole numbers, needs floats"),
+        ({"v": np.full((10, 2, 20, 2), np.inf)}, "v: is not finite at [0][0][0][0] of sequence 0"),
+        ({"W_O": np.full((4, 2, 6), np.nan)}, "W_O: is not finite at [0][0][0]"),
+        ({"document": np.arange(9)}, "document: has shape 9: its axis sequence needs 10"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(change: dict[str, Any], message: str) -> None:

@@ -472,12 +472,15 @@ def test_verdicts_show_what_is_allowed() -> None:
 
 
 @pytest.mark.skipif("HEADLAB_NOTEBOOKS" not in os.environ, reason="HEADLAB_NOTEBOOKS is not set")
-@pytest.mark.parametrize("name", ["conjecture", "checkpoint", "scaling_law"])
-def test_notebooks_run(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [*((name, "tools/python/examples") for name in ("conjecture", "checkpoint", "scaling_law")), ("checkpoint", ".")],
+)
+def test_notebooks_run(name: str, folder: str) -> None:
     nbclient = pytest.importorskip("nbclient")
     import nbformat
 
     book = nbformat.read(f"tools/python/examples/{name}.ipynb", as_version=4)
-    nbclient.NotebookClient(book, timeout=120, resources={"metadata": {"path": "tools/python/examples"}}).execute()
+    nbclient.NotebookClient(book, timeout=120, resources={"metadata": {"path": folder}}).execute()
     outputs = [out for cell in book.cells for out in cell.get("outputs", [])]
     assert any("image/png" in out.get("data", {}) for out in outputs)
