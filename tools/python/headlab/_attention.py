@@ -127,6 +127,12 @@ def _on_host(tensor: Any, key: str) -> Any:
         raise ScenarioError(f"{key}: is a tensor of {tensor.layout} - make it dense, as .to_dense() does")
     if tensor.device.type == "meta":
         raise ScenarioError(f"{key}: is a tensor on meta, where it has no numbers")
+    try:
+        tensor.data_ptr()
+    except RuntimeError:
+        raise ScenarioError(
+            f"{key}: is a tensor of torch.func, which cannot transform headlab - use torch.autograd"
+        ) from None
     if tensor.device.type != "cpu":
         warn(f"{key}: copied from {tensor.device} to the host")
     return tensor.cpu()
@@ -250,9 +256,12 @@ def _functions() -> Any:
 
     class Gradients(torch.autograd.Function):  # type: ignore[misc,unused-ignore]
         @staticmethod
-        def forward(ctx: Any, rule: Rule, unseen: Any, wanted: Any, upstream: Any, *tensors: Any) -> Any:
-            by_z, by_sums = (one.detach().numpy() for one in upstream)
-            found = call(rule, unseen, tensors).gradients(by_z, by_sums, list(wanted))
+        def forward(
+            ctx: Any, rule: Rule, unseen: Any, wanted: Any, by_z: Any, by_sums: Any, *tensors: Any
+        ) -> Any:
+            found = call(rule, unseen, tensors).gradients(
+                by_z.detach().numpy(), by_sums.detach().numpy(), list(wanted)
+            )
             return tuple(
                 None if one is None else torch.from_numpy(one).to(of.dtype).sum_to_size(of.shape)
                 for one, of in zip(found, tensors, strict=True)
@@ -272,7 +281,7 @@ def _functions() -> Any:
         @staticmethod
         def backward(ctx: Any, *upstream: Any) -> Any:
             wanted = ctx.needs_input_grad[2:]
-            found = Gradients.apply(ctx.rule, ctx.unseen, wanted, upstream, *ctx.saved_tensors)
+            found = Gradients.apply(ctx.rule, ctx.unseen, wanted, *upstream, *ctx.saved_tensors)
             return (None, None, *found)
 
     return Attention

@@ -172,7 +172,7 @@ def nw(
     if asked > n and (rule.causal or leave_one_out):
         raise ScenarioError(f"queries: are {asked}, more than the {n} rows among which they stand")
     masked = mask is not None or leave_one_out
-    tracked = wants_gradient(x, y, at, w, w_q, given)
+    tracked = wants_gradient(x, y, at, w, w_q, *kernel.values())
     if law not in _SOFT:
         for refused, what in ((masked, "mask: is"), (tracked, "gradients: are")):
             if refused:

@@ -163,9 +163,30 @@ def test_nothing_that_requires_a_gradient_comes_back_without() -> None:
             hl.nw(x, y, at, w, {"law": "epanechnikov", "bandwidth": 9})
         one.requires_grad_(False)
     q = torch.tensor(numbers(1, 5, 4), requires_grad=True)
-    (first,) = torch.autograd.grad(hl.attention(q, q, q).square().sum(), q, create_graph=True)
-    with pytest.raises(RuntimeError, match="headlab: attention has no second derivatives"):
+    width = torch.tensor(9.0, requires_grad=True)
+    with pytest.raises(hl.ScenarioError, match="^gradients: are for the gaussian and the softmax kernel, not for epanechnikov"):
+        hl.nw(x, y, at, w, {"law": "epanechnikov", "bandwidth": width})
+    assert not hl.nw(x, y, at, w, {"law": "epanechnikov", "bandwidth": width.detach()}).requires_grad
+
+
+def test_what_has_no_derivative_is_refused_by_name() -> None:
+    torch = pytest.importorskip("torch")
+    q = torch.tensor(numbers(1, 5, 4), requires_grad=True)
+
+    def total(q: Any) -> Any:
+        return hl.attention(q, q, q).square().sum()
+
+    none = pytest.raises(RuntimeError, match="headlab: attention has no second derivatives")
+    (first,) = torch.autograd.grad(total(q), q, create_graph=True)
+    with none:
         first.sum().backward()
+    with none:  # derivatives by what comes from above
+        torch.autograd.functional.jvp(total, q, q)
+    with none:
+        torch.autograd.functional.hessian(total, q)
+    for transform in (torch.func.grad, torch.func.vmap, torch.func.jacfwd):
+        with pytest.raises(hl.ScenarioError, match="^q: is a tensor of torch.func, which cannot transform headlab"):
+            transform(total)(q.detach())
 
 
 def test_shapes_of_responses_and_batches() -> None:
