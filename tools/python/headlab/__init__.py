@@ -23,7 +23,8 @@ from ._errors import (
     HeadlabError, HeadlabWarning, MissingFileError, RunError, ScenarioError, StoppedError,
 )  # fmt: skip
 from ._estimates import nw
-from ._run import Difference, Result, iter_run, open, run
+from ._results import Difference, Result
+from ._run import iter_run, open, run
 from ._scenario import Scenario, scenario, sweep
 from ._studies import (
     Comparison,

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,7 +23,7 @@ from ._documented import documented
 from ._errors import ScenarioError, translated
 from ._jobs import Progress, finish, wait, warn_unfinished
 from ._labelled import Labelled, suggestion
-from ._run import Result
+from ._results import Result
 from ._scenario import ScenarioLike, Sets, Source
 from ._tables import Document, Tabular
 
