@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches, nodes, memory and devices of the CUDA backend, executed on the host.
+// Batches, nodes, memory and devices of the CUDA backend, on a GPU and on the host.
 #include "kernels/cuda/worker.h"
 
 #include <array>
@@ -15,24 +15,89 @@
 #include "kernels/testing/device_fixture.h"
 #include "kernels/testing/kernel_times.h"
 
-namespace headlab::emulated_cuda {
+namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
-TEST_F(Cuda, BitsDoNotDependOnTheBatchOrTheOrderOfThreads) {
+#if defined(HEADLAB_EMULATE_CUDA)
+constexpr std::uint64_t some_points = 70;
+#else
+constexpr std::uint64_t some_points = 700;
+#endif
+
+TEST_F(Cuda, BitsDoNotDependOnTheBatchTheRunOrTheOrderOfThreads) {
   for (const Estimator estimator : test::estimators) {
     expect_bits_of_any_batch_and_order(
         test::make_plan({.n = 70}, GaussianKernel{.bandwidth = 0.3}, estimator),
         {.first = 16, .count = 29}, {1, 2, 3, 7, 8, 29, 1 << 20});
-    // Tensor cores.
-    Plan plan = test::make_plan({.n = 130, .d = 20, .heads = 3, .k = 16, .queries = 5},
-                                GaussianKernel{.bandwidth = 2.5}, estimator);
-    test::vary_noise(plan);
-    expect_bits_of_any_batch_and_order(plan, {.first = 0, .count = 5, .node = 1}, {1, 2, 3});
+    for (const MomentMode mode : test::modes) {
+      for (const int k : {2, 8, 16, 64}) {
+        Plan plan =
+            test::make_plan({.n = some_points, .d = k + 6, .heads = 3, .k = k, .queries = 5},
+                            GaussianKernel{.bandwidth = 0.8 * std::sqrt(k)}, estimator, mode);
+        if (k == 16) test::vary_noise(plan);
+        expect_bits_of_any_batch_and_order(plan, {.first = 0, .count = 3, .node = 1}, {1, 2});
+      }
+    }
   }
 }
 
+TEST_F(Cuda, WorkersSideBySideAndEveryDeviceGiveTheBitsOfOne) {
+#if defined(HEADLAB_EMULATE_CUDA)
+  control::set_devices(2);
+#endif
+  const Plan plan = test::make_plan({.n = some_points, .d = 20, .heads = 5, .k = 16, .queries = 9},
+                                    GaussianKernel{.bandwidth = 3});
+  const Block block = {.first = 64, .count = 16};
+  const auto expected = run(plan, block);
+  const auto backend = make_cuda_backend(test_options());
+  const std::size_t devices = usable_devices().size();
+  EXPECT_EQ(backend->workers(1), static_cast<int>(2 * devices));
+  // Workers are dealt to the devices in turn.
+  std::vector<std::vector<Moments>> results(2 * devices, std::vector<Moments>(block.nodes()));
+  {
+    std::vector<std::jthread> threads;
+    for (auto& result : results) {
+      threads.emplace_back([&block, &result, worker = std::shared_ptr(backend->worker(plan))] {
+        for (int again = 0; again < 2; ++again) worker->run(block, result);
+      });
+    }
+  }
+  for (const auto& result : results) EXPECT_TRUE(same_bits(result, expected));
+}
+
+TEST_F(Cuda, NodesOfAnySizeAreTheMergedLeaves) {
+  for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
+    const Plan plan = test::make_plan({.n = 20, .queries = 3}, GaussianKernel{.bandwidth = 0.7},
+                                      Estimator::conditional, mode);
+    auto leaves = run(plan, {.first = 64, .count = 64});
+    std::vector<Moments> halves(2);
+    for (std::size_t i = 0; i < 2; ++i) {
+      halves[i] = merge_siblings(plan.layout(), std::span(leaves).subspan(4 * i, 4));
+    }
+    EXPECT_TRUE(same_bits(run(plan, {.first = 64, .count = 64, .node = 32}), halves));
+    EXPECT_TRUE(same_bits(run(plan, {.first = 64, .count = 64, .node = 64}),
+                          {merge_siblings(plan.layout(), halves)}));
+  }
+}
+
+TEST_F(Cuda, LeavesOfReplicatesAreTheMomentsOfTheirStatistics) {
+  const Plan plan = test::make_plan({.n = 20, .queries = 3}, GaussianKernel{.bandwidth = 0.7});
+  const auto replicates = run(plan, {.first = 8, .count = 5, .node = 1});
+  std::vector<double> statistics;
+  WindowCounts windows;
+  for (const Moments& replicate : replicates) {
+    statistics.insert(statistics.end(), replicate.mean.begin(), replicate.mean.end());
+    windows.add(replicate.windows);
+  }
+  std::vector<Moments> expected(1);
+  leaf_moments(plan.layout(), statistics, 5, expected[0]);
+  expected[0].windows = windows;
+
+  EXPECT_TRUE(same_bits(run(plan, {.first = 8, .count = 5}), expected));
+}
+
 TEST_F(Cuda, ProjectsEachPointByOneChainOfFusedOperations) {
-  use_device(0);
+  use_device(usable_devices().front().number);
   Stream stream;
   constexpr int d = 5;
   constexpr std::int64_t padded = 192;
@@ -69,6 +134,9 @@ TEST_F(Cuda, ProjectsEachPointByOneChainOfFusedOperations) {
                          .projections = on_w.as<float>(),
                          .centre = centred ? on_centre.as<float>() : nullptr,
                          .replicates = replicates});
+        std::vector<float> projected(static_cast<std::size_t>(size + padded));
+        stream.copy_to_host(projected.data(), keys.as<float>(), projected.size() * sizeof(float));
+        stream.synchronise();
         std::int64_t differ = 0;
         for (std::int64_t at = 0; at < size; ++at) {
           const std::int64_t replicate = at / padded / outputs;
@@ -80,15 +148,36 @@ TEST_F(Cuda, ProjectsEachPointByOneChainOfFusedOperations) {
                 (centred ? centre[static_cast<std::size_t>(c)] : 0.0f);
             sum = std::fma(w[static_cast<std::size_t>(output * d + c)], point, sum);
           }
-          differ += keys.as<float>()[at] == sum ? 0 : 1;
+          differ += projected[static_cast<std::size_t>(at)] == sum ? 0 : 1;
         }
         EXPECT_EQ(differ, 0) << outputs << ' ' << replicates << ' ' << centred;
-        EXPECT_TRUE(std::isnan(keys.as<float>()[size]));
+#if defined(HEADLAB_EMULATE_CUDA)
+        EXPECT_TRUE(std::isnan(projected[static_cast<std::size_t>(size)]));
+#endif
       }
     }
   }
 }
 
+TEST_F(Cuda, EveryStepIsTimedAndTimingChangesNothing) {
+  const Plan plan = test::make_plan({.n = some_points, .d = 32, .heads = 8, .k = 4, .queries = 5},
+                                    GaussianKernel{.bandwidth = 1.6}, Estimator::conditional,
+                                    MomentMode::aggregate);
+  const Options options = in_batches(2);
+  const int device = usable_devices().front().number;
+  const auto before = run(plan, {.first = 0, .count = 8}, options);
+  const KernelTimes times = time_kernels(plan, device, options, 3);
+  EXPECT_EQ(times.replicates, 2);
+  EXPECT_EQ(times.weights, 2.0 * some_points * 8 * 5);
+  for (const double seconds :
+       {times.draw, times.project, times.weigh, times.collect, times.moments}) {
+    EXPECT_GT(seconds, 0.0);
+  }
+  EXPECT_GT(highest_clock(device), 0.0);
+  EXPECT_TRUE(same_bits(run(plan, {.first = 0, .count = 8}, options), before));
+}
+
+#if defined(HEADLAB_EMULATE_CUDA)
 TEST_F(Cuda, OutOfMemoryShrinksTheBatchAndSaysSo) {
   const Plan plan = test::make_plan({.n = 70}, GaussianKernel{.bandwidth = 0.3});
   const Block block = {.first = 8, .count = 24};
@@ -262,51 +351,6 @@ TEST_F(Cuda, DeviceMemoryDoesNotGrowWithTheReplicates) {
   EXPECT_EQ(control::peak_bytes(), few);
 }
 
-TEST_F(Cuda, NodesOfAnySizeAreTheMergedLeaves) {
-  for (const MomentMode mode : {MomentMode::pairwise, MomentMode::aggregate}) {
-    const Plan plan = test::make_plan({.n = 20, .queries = 3}, GaussianKernel{.bandwidth = 0.7},
-                                      Estimator::conditional, mode);
-    auto leaves = run(plan, {.first = 64, .count = 64});
-    std::vector<Moments> halves(2);
-    for (std::size_t i = 0; i < 2; ++i) {
-      halves[i] = merge_siblings(plan.layout(), std::span(leaves).subspan(4 * i, 4));
-    }
-    EXPECT_TRUE(same_bits(run(plan, {.first = 64, .count = 64, .node = 32}), halves));
-    EXPECT_TRUE(same_bits(run(plan, {.first = 64, .count = 64, .node = 64}),
-                          {merge_siblings(plan.layout(), halves)}));
-  }
-}
-
-TEST_F(Cuda, LeavesOfReplicatesAreTheMomentsOfTheirStatistics) {
-  const Plan plan = test::make_plan({.n = 20, .queries = 3}, GaussianKernel{.bandwidth = 0.7});
-  const auto replicates = run(plan, {.first = 8, .count = 5, .node = 1});
-  std::vector<double> statistics;
-  WindowCounts windows;
-  for (const Moments& replicate : replicates) {
-    statistics.insert(statistics.end(), replicate.mean.begin(), replicate.mean.end());
-    windows.add(replicate.windows);
-  }
-  std::vector<Moments> expected(1);
-  leaf_moments(plan.layout(), statistics, 5, expected[0]);
-  expected[0].windows = windows;
-
-  EXPECT_TRUE(same_bits(run(plan, {.first = 8, .count = 5}), expected));
-}
-
-TEST_F(Cuda, TwoDevicesGiveTheBitsOfOne) {
-  control::set_devices(2);
-  const Plan plan = test::make_plan({.n = 50}, GaussianKernel{.bandwidth = 0.7});
-  const auto backend = make_cuda_backend(test_options());
-  EXPECT_EQ(backend->workers(1), 4);
-  const auto first = backend->worker(plan);
-  const auto second = backend->worker(plan);
-  std::vector<Moments> a(2);
-  std::vector<Moments> b(2);
-  first->run({.first = 8, .count = 16}, a);
-  second->run({.first = 8, .count = 16}, b);
-  EXPECT_TRUE(same_bits(a, b));
-}
-
 TEST_F(Cuda, ALostDeviceIsAnErrorThatNamesIt) {
   const Plan plan = test::make_plan({.n = 50}, GaussianKernel{.bandwidth = 0.7});
   const auto worker = make_cuda_backend(test_options())->worker(plan);
@@ -314,21 +358,7 @@ TEST_F(Cuda, ALostDeviceIsAnErrorThatNamesIt) {
   std::vector<Moments> out(1);
   EXPECT_THROW(worker->run({.first = 0, .count = 8}, out), DeviceError);
 }
-
-TEST_F(Cuda, EveryStepIsTimedAndTimingChangesNothing) {
-  const Plan plan = test::make_plan({.n = 70}, GaussianKernel{.bandwidth = 0.3},
-                                    Estimator::conditional, MomentMode::aggregate);
-  const Options options = in_batches(2);
-  const auto before = run(plan, {.first = 0, .count = 8}, options);
-  const KernelTimes times = time_kernels(plan, 0, options, 3);
-  EXPECT_EQ(times.replicates, 2);
-  EXPECT_EQ(times.weights, 2.0 * 70 * 3 * 5);
-  for (const double seconds :
-       {times.draw, times.project, times.weigh, times.collect, times.moments}) {
-    EXPECT_GT(seconds, 0.0);
-  }
-  EXPECT_TRUE(same_bits(run(plan, {.first = 0, .count = 8}, options), before));
-}
+#endif
 
 }  // namespace
-}  // namespace headlab::emulated_cuda
+}  // namespace headlab::HEADLAB_CUDA_NAMESPACE
