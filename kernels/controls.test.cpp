@@ -107,6 +107,48 @@ TEST_F(ControlAgreement, EveryWidthOfHeadsHasTheSumsOfTheReference) {
   }
 }
 
+#if defined(HEADLAB_EMULATE_CUDA) || defined(HEADLAB_TEST_GPU)
+/// The largest mean over replicates of the relative error of a kernel sum, which is what all
+/// replicates share.
+class SharedRounding : public ControlAgreement {
+ protected:
+  double of(int heads, int k) {
+    Plan plan = test::make_plan({.n = 1000, .d = k, .heads = heads, .k = k, .queries = 4},
+                                GaussianKernel{.bandwidth = 0.8 * std::sqrt(k)});
+    plan.controls = some_controls(plan, false);
+    const MomentLayout layout = plan.layout();
+    constexpr std::uint64_t replicates = 4;
+    std::vector<double> errors(layout.statistics());
+    for (std::uint64_t r = 0; r < replicates; ++r) {
+      const Moments exact = test::one_replicate(*make_reference_backend(), plan, r);
+      const Moments found = compute(plan, r);
+      for (std::size_t i = 0; i < errors.size(); ++i) {
+        errors[i] += (found.mean[i] / exact.mean[i] - 1) / replicates;
+      }
+    }
+    double largest = 0;
+    for (std::size_t i = 0; i < errors.size(); ++i) {
+      if (i % layout.per_query() < layout.control_offset()) continue;
+      if (!(std::abs(errors[i]) <= largest)) largest = std::abs(errors[i]);
+    }
+    return largest;
+  }
+};
+
+TEST_F(SharedRounding, OfKernelSumsIsSmall) {
+  // What the pilot of controls takes for float32 without asking, of kernel values above e^-8.
+  constexpr double of_float32 = 1e-6;
+  // Sums on the tensor cores, of 512 keys, four at a time and in two parts, which grow evenly: each
+  // time 7 2^-24 are lost at most, see cuda_tolerance.h.
+  constexpr double on_tensor_cores = 2 * 512 / 4 * 7 * test::eps32 / 2;
+  for (const int k : {2, 4, 8, 16, 64}) EXPECT_LE(of(2, k), of_float32) << k;
+  EXPECT_LE(of(10, 4), of_float32 + on_tensor_cores);
+  // Negative control: without the lower parts of split numbers.
+  options_.no_lower_parts = true;
+  EXPECT_GT(of(2, 16), of_float32);
+}
+#endif
+
 TEST_F(ControlAgreement, HeadsThatSeeDifferentTokensHaveSumsOfTheirOwn) {
   for (const KernelLaw& kernel :
        {KernelLaw(GaussianKernel{.bandwidth = 1.2}), KernelLaw(SoftmaxKernel{.temperature = 1})}) {
