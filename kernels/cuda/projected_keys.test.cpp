@@ -9,11 +9,10 @@
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/testing/agreement_fixture.h"
 
-namespace headlab::emulated_cuda {
+namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
 using ProjectedKeys = test::Agreement;
-using test::Shape;
 
 const GaussianKernel gaussian = {.bandwidth = 2.5};
 
@@ -22,14 +21,14 @@ bool projects(const Plan& plan, const LaunchLimits& limits = {}) {
 }
 
 TEST_F(ProjectedKeys, ProjectsKeysWhereItPays) {
-  const Shape shape = {.n = 100, .d = 32, .heads = 8, .k = 16, .queries = 64};
+  const test::Shape shape = {.n = 100, .d = 32, .heads = 8, .k = 16, .queries = 64};
   for (const Estimator estimator : {Estimator::plain, Estimator::conditional}) {
     for (const int k : {5, 8, 16, 32}) {
-      Shape of_k = shape;
+      test::Shape of_k = shape;
       of_k.k = k;
       EXPECT_TRUE(projects(test::make_plan(of_k, gaussian, estimator))) << k;
     }
-    Shape other = shape;
+    test::Shape other = shape;
     other.k = 4;
     EXPECT_FALSE(projects(test::make_plan(other, gaussian, estimator))) << "on the CUDA cores";
     other = shape;
@@ -49,7 +48,7 @@ TEST_F(ProjectedKeys, ProjectsKeysWhereItPays) {
     other.k = 5;
     EXPECT_FALSE(projects(test::make_plan(other, gaussian, estimator))) << "short points";
   }
-  Shape many = shape;
+  test::Shape many = shape;
   many.heads = 12;
   EXPECT_TRUE(projects(test::make_plan(many, gaussian, Estimator::plain)));
   EXPECT_FALSE(projects(test::make_plan(many, gaussian))) << "kernel values in shared memory";
@@ -57,12 +56,12 @@ TEST_F(ProjectedKeys, ProjectsKeysWhereItPays) {
 
 TEST_F(ProjectedKeys, ProjectedAndReadKeysOfManyTilesAreEquivalentToReference) {
   // Several panels of keys, groups of heads and of queries.
-  const std::vector<Shape> shapes = {{.n = 1030, .d = 32, .heads = 5, .k = 6, .queries = 3},
-                                     {.n = 70, .d = 32, .heads = 9, .k = 16, .queries = 20},
-                                     {.n = 20, .d = 33, .heads = 2, .k = 32, .queries = 260},
-                                     {.n = 30, .d = 64, .heads = 3, .k = 64, .queries = 130},
-                                     {.n = 70, .d = 40, .heads = 8, .k = 32, .queries = 20}};
-  for (const Shape& shape : shapes) {
+  const std::vector<test::Shape> shapes = {{.n = 1030, .d = 32, .heads = 5, .k = 6, .queries = 3},
+                                           {.n = 70, .d = 32, .heads = 9, .k = 16, .queries = 20},
+                                           {.n = 20, .d = 33, .heads = 2, .k = 32, .queries = 260},
+                                           {.n = 30, .d = 64, .heads = 3, .k = 64, .queries = 130},
+                                           {.n = 70, .d = 40, .heads = 8, .k = 32, .queries = 20}};
+  for (const test::Shape& shape : shapes) {
     for (const Estimator estimator : {Estimator::conditional, Estimator::plain}) {
       const Plan plan = test::make_plan(
           shape, GaussianKernel{.bandwidth = std::sqrt(static_cast<double>(shape.k))}, estimator);
@@ -180,4 +179,4 @@ TEST_F(ProjectedKeys, BitsOfProjectedKeysDoNotDependOnTheOrderOfThreads) {
 }
 
 }  // namespace
-}  // namespace headlab::emulated_cuda
+}  // namespace headlab::HEADLAB_CUDA_NAMESPACE
