@@ -78,12 +78,7 @@ void require_free_name(const Value::Entry& entry, const std::string& key, const 
   const auto refuse = [&](const std::string& problem) {
     reject(entry.location, key, problem + " - choose another name");
   };
-  const bool plain =
-      is_free_name(name) && name.size() <= 64 && std::ranges::all_of(name, [](char c) {
-        return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-               (c >= 'A' && c <= 'Z');
-      });
-  if (!plain) {
+  if (!may_name_measure(name)) {
     refuse("is no name for a measure: letters, digits and _, 64 at most, and no function");
   }
   if (std::ranges::count(figure_kinds(), name, &FigureKind::name) > 0) {
@@ -219,6 +214,13 @@ const std::string& name_of(const Measure& measure) {
 }
 const std::string& formula_text(const Measure& measure) {
   return measure.text;
+}
+
+bool may_name_measure(const std::string& name) {
+  return is_free_name(name) && name.size() <= 64 && std::ranges::all_of(name, [](char c) {
+           return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+                  (c >= 'A' && c <= 'Z');
+         });
 }
 
 Measures read_measures(const Value& scenario) {

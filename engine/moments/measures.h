@@ -30,6 +30,9 @@ struct Measure {
 /// names that are no figures or measures before it, or has a name that something else bears.
 Measures read_measures(const Value& scenario);
 
+/// Whether a measure may be called so, if nothing else is.
+bool may_name_measure(const std::string& name);
+
 std::vector<std::string> names_of(const Measures& measures);
 
 /// The figures that a figure is made of, which is itself where it is no measure.

@@ -9,7 +9,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "kernels/formula.h"
+#include "engine/moments/measures.h"
 
 namespace headlab {
 namespace {
@@ -29,7 +29,7 @@ constexpr std::string_view difference_prefix = "difference_";
 /// A figure of the lists, or a name that a measure may have.
 FigureName figure_of(const std::string& text) {
   std::vector<std::string> measures;
-  if (is_free_name(text) && std::ranges::count(figure_kinds(), text, &FigureKind::name) == 0) {
+  if (may_name_measure(text) && std::ranges::count(figure_kinds(), text, &FigureKind::name) == 0) {
     measures.push_back(text);
   }
   return parse_figure("--until", text, measures);

@@ -224,8 +224,15 @@ void Sweep::read_grid(const Value& table, const std::string& name) {
   Grid& grid = grids_.emplace_back();
   if (const Value* zip = table.find("zip")) read_value(*zip, name + ".zip", finite(), grid.zip);
   const auto first_key = std::ssize(keys_);
+  const std::size_t formulas = formulas_.size();
   read(table, "", grid);
-  if (grid.axes.empty()) return;
+  if (grid.axes.empty()) {
+    // Of a sweep without tables, check() has more to say.
+    if (name != "sweep" && formulas_.size() == formulas) {
+      reject(table.location, name, "has no keys - name one to vary, or leave the table out");
+    }
+    return;
+  }
   std::optional<Labels> labels = read_labels(table, name, grid.axes[0].values);
   if (!labels) return;
   if (!grid.zip && grid.axes.size() > 1) {

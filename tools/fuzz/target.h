@@ -27,8 +27,9 @@ struct Target {
 
 /// Each is defined in the file of its name.
 namespace reader {
-extern const Target claims, csv, differences, formula, head_file, manifest, model, model_config,
-    netcdf, npy, npz, report, results, safetensors, scenario, shard_index, summary, table, tables;
+extern const Target claims, csv, differences, formula, head_file, manifest, measures, model,
+    model_config, netcdf, npy, npz, report, results, safetensors, scenario, shard_index, summary,
+    table, tables;
 }
 
 /// Throws std::logic_error unless `holds`.

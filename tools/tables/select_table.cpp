@@ -273,8 +273,17 @@ ShownTable two_way_table(const TableSource& source, const TableRequest& request,
   }
   std::vector<TableColumn> keys;
   for (const std::string& name : request.rows) keys.push_back(key_of(source, name, "--rows"));
-  Levels down(std::move(keys));
+  for (const TableColumn& key : keys) {
+    if (&key != &*std::ranges::find(keys, key.name, &TableColumn::name)) {
+      throw InvalidInput("--rows: has " + key.name + " twice");
+    }
+  }
   Levels across({key_of(source, *request.columns, "--columns")});
+  if (std::ranges::count(keys, across.keys().front().name, &TableColumn::name) > 0) {
+    throw InvalidInput("--columns: is " + across.keys().front().name +
+                       ", as --rows - name another key");
+  }
+  Levels down(std::move(keys));
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> cells;
   for (const std::size_t row : chosen->rows) {
     const std::pair place(down.level(row), across.level(row));
