@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file A value of a type that need not be complete where it is held: copies share it until one of
-/// them is changed.
+/// \file A value of a type that need not be complete where it is held: copies share it, and a
+/// change makes another.
 #pragma once
 
 #include <memory>
@@ -14,18 +14,21 @@ namespace headlab {
 template <class T>
 class CopyOnWrite {
  public:
-  CopyOnWrite() : value_(std::make_shared<T>()) {}
+  CopyOnWrite() : value_(std::make_shared<const T>()) {}
   template <class From>
   requires(!std::is_same_v<std::remove_cvref_t<From>, CopyOnWrite>) CopyOnWrite(From&& from)
-      : value_(std::make_shared<T>(std::forward<From>(from))) {}
+      : value_(std::make_shared<const T>(std::forward<From>(from))) {}
 
   const T& operator*() const { return *value_; }
   const T* operator->() const { return value_.get(); }
 
-  /// The value to be changed, which no other copy sees.
+  /// The value to be changed, a new one that no other copy sees; references to the one before may
+  /// dangle. That use_count() is 1 would not do, because it says nothing about when another thread
+  /// read the value that it let go.
   T& own() {
-    if (value_.use_count() > 1) value_ = std::make_shared<T>(*value_);
-    return *value_;
+    auto changed = std::make_shared<T>(*value_);
+    value_ = changed;
+    return *changed;
   }
 
   bool operator==(const CopyOnWrite& other) const {
@@ -33,7 +36,7 @@ class CopyOnWrite {
   }
 
  private:
-  std::shared_ptr<T> value_;
+  std::shared_ptr<const T> value_;
 };
 
 }  // namespace headlab

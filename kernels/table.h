@@ -15,8 +15,8 @@
 namespace headlab {
 
 /// Append-only array of doubles; backends that compute in float32 use `rounded`. Rows of a data
-/// file lie in an array of their own, from which design laws draw. Copies share their numbers until
-/// one is appended to.
+/// file lie in an array of their own, from which design laws draw. Copies share their numbers; what
+/// appends copies them, so that no thread waits for another (see kernels/copy_on_write.h).
 class Table {
  public:
   Table() = default;
@@ -27,16 +27,17 @@ class Table {
   std::int64_t add(const std::vector<double>& numbers) {
     const auto offset = static_cast<std::int64_t>(size());
     if (numbers.empty()) return offset;
-    Arrays& arrays = own();
-    arrays.exact.insert(arrays.exact.end(), numbers.begin(), numbers.end());
-    arrays.rounded.insert(arrays.rounded.end(), numbers.begin(), numbers.end());
+    Arrays longer = arrays_ ? *arrays_ : Arrays();
+    longer.exact.insert(longer.exact.end(), numbers.begin(), numbers.end());
+    longer.rounded.insert(longer.rounded.end(), numbers.begin(), numbers.end());
+    arrays_ = std::make_shared<const Arrays>(std::move(longer));
     return offset;
   }
   /// Appends a matrix row by row.
   std::int64_t add(const std::vector<std::vector<double>>& rows) {
-    const auto offset = static_cast<std::int64_t>(size());
-    for (const auto& row : rows) add(row);
-    return offset;
+    std::vector<double> numbers;
+    for (const auto& row : rows) numbers.insert(numbers.end(), row.begin(), row.end());
+    return add(numbers);
   }
   /// Appends the numbers of another table; shares them where this one is empty.
   std::int64_t add(const Table& other) {
@@ -77,17 +78,7 @@ class Table {
     return size() == 0 || *arrays_ == *other.arrays_;
   }
 
-  /// Arrays that no other table sees.
-  Arrays& own() {
-    if (!arrays_) {
-      arrays_ = std::make_shared<Arrays>();
-    } else if (arrays_.use_count() > 1) {
-      arrays_ = std::make_shared<Arrays>(*arrays_);
-    }
-    return *arrays_;
-  }
-
-  std::shared_ptr<Arrays> arrays_;
+  std::shared_ptr<const Arrays> arrays_;
   FileRows rows_;
 };
 

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/condition_groups.h"
 
+#include <atomic>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
 #include "engine/run/memory.h"
 #include "engine/scenario/setup_laws.h"
 #include "engine/scenario/world.h"
+#include "kernels/copy_on_write.h"
 #include "kernels/plan.h"
 #include "kernels/testing/played_machine.h"
 
@@ -120,6 +124,32 @@ TEST(ConditionGroups, FitInMemory) {
   EXPECT_EQ(groups_of(scenario), (Groups{{0, 1}, {2, 3}, {4}}));
   const test::PlayedMachine of_less{{"HEADLAB_MEMORY_LIMIT", std::to_string(bytes - 1)}};
   EXPECT_EQ(groups_of(scenario), (Groups{{0}, {1}, {2}, {3}, {4}}));
+}
+
+/// A thread reads a copy of `value` and lets it go, and `change` is then called of `value` without
+/// anything that would order the two: ThreadSanitizer reports a change of what was read.
+template <class T, class Read, class Change>
+void change_after_reader(T value, const Read& read, const Change& change) {
+  std::atomic<bool> gone = false;
+  std::jthread reader([&, copy = std::optional<T>(value)]() mutable {
+    read(*copy);
+    copy.reset();
+    gone.store(true, std::memory_order_relaxed);
+  });
+  while (!gone.load(std::memory_order_relaxed)) std::this_thread::yield();
+  change(value);
+}
+
+TEST(ConditionGroups, SharedNumbersAreChangedWithoutARace) {
+  change_after_reader(
+      Table({1, 2}), [](const Table& table) { EXPECT_EQ(table.exact()[1], 2); },
+      [](Table& table) {
+        EXPECT_EQ(table.add(std::vector<double>{3}), 2);
+        EXPECT_EQ(table.exact()[0] + table.rounded()[2], 4);
+      });
+  change_after_reader(
+      CopyOnWrite<int>(1), [](const CopyOnWrite<int>& number) { EXPECT_EQ(*number, 1); },
+      [](CopyOnWrite<int>& number) { EXPECT_EQ(++number.own(), 2); });
 }
 
 }  // namespace

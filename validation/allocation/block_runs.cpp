@@ -56,8 +56,8 @@ BlockRuns::~BlockRuns() = default;
 void BlockRuns::begin_block(std::uint64_t block, std::size_t member, Plan& plan) {
   Condition& condition = conditions_[member];
   plan.seed = block_seed(condition.seed, block);
-  if (auto* haar = std::get_if<HaarSubspaces>(&condition.subspaces.own())) {
-    haar->seed = plan.seed;
+  if (std::holds_alternative<HaarSubspaces>(*condition.subspaces)) {
+    std::get<HaarSubspaces>(condition.subspaces.own()).seed = plan.seed;
     plan.projections = make_subspaces(condition).numbers();
   }
 }

@@ -342,7 +342,9 @@ void require_exact(const Condition& condition) {
 
 void set_head_weights(Theory& theory, const std::vector<double>& head_weights) {
   if (theory.plan->stack) return;
-  theory.plan.own().head_weights = head_weights;
+  Plan weighted = *theory.plan;  // which may be what holds these weights
+  weighted.head_weights = head_weights;
+  theory.plan = std::move(weighted);
   theory.figures = figures_of(theory);
 }
 

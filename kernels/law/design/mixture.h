@@ -77,11 +77,13 @@ struct MixtureDesign {
     cumulative.back() = 1;
     s.cumulative = table.add(cumulative);
     s.means = table.add(means);
+    Rows factors;
     for (std::size_t c = 0; c < weights.size(); ++c) {
-      const auto offset = table.add(
-          cholesky(covariances.empty() ? ar1_covariance(dimension(), 0.0) : covariances[c]));
-      if (c == 0) s.factors = offset;
+      const Rows factor =
+          cholesky(covariances.empty() ? ar1_covariance(dimension(), 0.0) : covariances[c]);
+      factors.insert(factors.end(), factor.begin(), factor.end());
     }
+    s.factors = table.add(factors);
     return s;
   }
 };
