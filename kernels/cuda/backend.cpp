@@ -45,10 +45,7 @@ class CudaBackend : public Backend {
   }
 
   std::string name() const override { return "cuda"; }
-  std::string simd() const override {
-    const DeviceInfo& device = devices_.front();
-    return "sm_" + std::to_string(device.major) + std::to_string(device.minor);
-  }
+  std::string simd() const override { return cuda::sm_name(devices_.front().capability); }
   std::string device() const override {
     const std::string& model = devices_.front().name;
     return devices_.size() == 1 ? model : std::to_string(devices_.size()) + " x " + model;
@@ -96,7 +93,7 @@ class CudaBackend : public Backend {
   }
 
   Options options_;
-  std::vector<DeviceInfo> devices_;
+  std::vector<cuda::GpuStatus> devices_;
   std::shared_ptr<StreamPool> streams_ = std::make_shared<StreamPool>();
   mutable std::atomic<unsigned> next_ = 0;
   mutable std::mutex mutex_;

@@ -272,21 +272,9 @@ const BuildFacts& build_facts() {
   return facts;
 }
 
-std::vector<DeviceInfo> usable_devices() {
+std::vector<GpuStatus> usable_devices() {
   if (!survey().problem.empty()) throw Unavailable(survey().problem);
-  std::vector<DeviceInfo> devices;
-  for (const GpuStatus& gpu : usable_together(survey().gpus)) {
-    DeviceInfo device;
-    device.number = gpu.number;
-    device.name = gpu.name;
-    device.major = gpu.capability.major;
-    device.minor = gpu.capability.minor;
-    device.multiprocessors = gpu.multiprocessors;
-    device.memory = gpu.memory;
-    device.shared_memory = gpu.shared_memory;
-    devices.push_back(device);
-  }
-  return devices;
+  return usable_together(survey().gpus);
 }
 
 void use_device(int number) {

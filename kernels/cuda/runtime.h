@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cuda/advice.h"
 #include "kernels/cuda/device.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
@@ -29,18 +30,9 @@ class OutOfMemory : public DeviceError {
   using DeviceError::DeviceError;
 };
 
-struct DeviceInfo {
-  int number = 0;
-  std::string name;
-  int major = 0, minor = 0;  ///< compute capability
-  int multiprocessors = 0;
-  std::uint64_t memory = 0;         ///< [bytes]
-  std::uint64_t shared_memory = 0;  ///< maximum of a thread block [bytes]
-};
-
 /// Devices that this build runs on. Throws Unavailable where there is none: no driver, a driver too
 /// old, no device, or none that this build has code for.
-std::vector<DeviceInfo> usable_devices();
+std::vector<cuda::GpuStatus> usable_devices();
 
 /// Selects the device of the calls of this thread.
 void use_device(int number);

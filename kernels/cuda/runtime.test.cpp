@@ -43,7 +43,7 @@ class Gpu : public testing::Test {
     }
     use_device(devices_[0].number);
   }
-  std::vector<DeviceInfo> devices_;
+  std::vector<cuda::GpuStatus> devices_;
 };
 
 std::vector<float> random_floats(std::size_t size, unsigned seed) {
@@ -68,11 +68,11 @@ std::vector<float> read(Stream& stream, const Memory& memory, std::size_t size) 
 }
 
 TEST_F(Gpu, IsDescribed) {
-  for (const DeviceInfo& device : devices_) {
-    std::cout << device.number << ": " << device.name << ", sm_" << device.major << device.minor
+  for (const cuda::GpuStatus& device : devices_) {
+    std::cout << device.number << ": " << device.name << ", " << cuda::sm_name(device.capability)
               << ", " << device.multiprocessors << " multiprocessors, " << device.memory
               << " bytes, " << device.shared_memory << " shared\n";
-    EXPECT_GE(device.major, 8);
+    EXPECT_GE(device.capability.major, 8);
     EXPECT_GT(device.multiprocessors, 0);
     EXPECT_GE(device.shared_memory, std::uint64_t{48} * 1024);
     EXPECT_EQ(device.name, devices_[0].name);

@@ -134,7 +134,7 @@ class Cuda : public ::testing::Test {
     print_compared_kernels();
   }
 
-  std::vector<DeviceInfo> devices_;
+  std::vector<cuda::GpuStatus> devices_;
 #endif
   /// Expects the same bits in batches of these sizes and from run to run, where they are emulated
   /// with threads and blocks in another order.

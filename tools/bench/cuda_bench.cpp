@@ -374,39 +374,41 @@ int run(const Arguments& arguments) {
     return 0;
   }
   check_target(arguments.json);
-  const std::vector<cuda::DeviceInfo> devices = cuda::usable_devices();
-  const cuda::DeviceInfo& device = devices.front();
+  const std::vector<cuda::GpuStatus> devices = cuda::usable_devices();
+  const cuda::GpuStatus& device = devices.front();
   const double clock = cuda::highest_clock(device.number);
-  const Gpu gpu = {.rates = rates_of(device.name, device.major, device.minor),
+  const Gpu gpu = {.rates = rates_of(device.name, device.capability.major, device.capability.minor),
                    .multiprocessors = static_cast<double>(device.multiprocessors),
                    .clock = clock};
-  nlohmann::ordered_json report = {{"device", device.name},
-                                   {"devices", devices.size()},
-                                   {"capability", 10 * device.major + device.minor},
-                                   {"multiprocessors", device.multiprocessors},
-                                   {"highest_clock_hz", clock},
-                                   {"build", cuda::build_text()},
-                                   {"n", 4096},
-                                   {"heads", 8},
-                                   {"queries", 64},
-                                   {"replicates", arguments.replicates},
-                                   {"repeats", arguments.repeats},
-                                   {"rows", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json report = {
+      {"device", device.name},
+      {"devices", devices.size()},
+      {"capability", 10 * device.capability.major + device.capability.minor},
+      {"multiprocessors", device.multiprocessors},
+      {"highest_clock_hz", clock},
+      {"build", cuda::build_text()},
+      {"n", 4096},
+      {"heads", 8},
+      {"queries", 64},
+      {"replicates", arguments.replicates},
+      {"repeats", arguments.repeats},
+      {"rows", nlohmann::ordered_json::array()}};
   std::printf("%zu x %s, %d multiprocessors at %.0f MHz at most; %s\n", devices.size(),
               device.name.c_str(), device.multiprocessors, clock / 1e6, cuda::build_text().c_str());
   if (arguments.list) {
     report.erase("rows");
     // Fails here for a driver that is too old, a missing cuBLAS, a device in use.
-    for (const cuda::DeviceInfo& one : devices) {
+    for (const cuda::GpuStatus& one : devices) {
       cuda::use_device(one.number);
       const cuda::Stream stream;
-      report["properties"].push_back({{"name", one.name},
-                                      {"capability", 10 * one.major + one.minor},
-                                      {"multiprocessors", one.multiprocessors},
-                                      {"highest_clock_hz", cuda::highest_clock(one.number)},
-                                      {"memory_bytes", one.memory},
-                                      {"free_bytes", cuda::free_memory()},
-                                      {"shared_bytes_of_block", one.shared_memory}});
+      report["properties"].push_back(
+          {{"name", one.name},
+           {"capability", 10 * one.capability.major + one.capability.minor},
+           {"multiprocessors", one.multiprocessors},
+           {"highest_clock_hz", cuda::highest_clock(one.number)},
+           {"memory_bytes", one.memory},
+           {"free_bytes", cuda::free_memory()},
+           {"shared_bytes_of_block", one.shared_memory}});
     }
     write_json(arguments.json, report);
     return 0;

@@ -102,19 +102,19 @@ void check_range(const void* stream, const void* data, std::uint64_t bytes,
 
 // ---- Devices and memory ----
 
-std::vector<DeviceInfo> usable_devices() {
+std::vector<cuda::GpuStatus> usable_devices() {
   const std::lock_guard lock(mutex);
   if (hardware().set.devices == 0)
     throw Unavailable("cuda: no device (emulated) - use the cpu backend");
-  std::vector<DeviceInfo> devices;
+  std::vector<cuda::GpuStatus> devices;
   for (int number = 0; number < hardware().set.devices; ++number) {
     devices.push_back({.number = number,
                        .name = "emulated",
-                       .major = 9,
-                       .minor = 0,
+                       .capability = {9, 0},
                        .multiprocessors = 2,
                        .memory = hardware().set.memory,
-                       .shared_memory = max_shared_bytes});
+                       .shared_memory = max_shared_bytes,
+                       .problem = {}});
   }
   return devices;
 }

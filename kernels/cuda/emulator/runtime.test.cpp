@@ -43,8 +43,7 @@ TEST_F(EmulatedRuntime, HasTheDevicesThatATestAsksFor) {
   ASSERT_EQ(devices.size(), 1u);
   EXPECT_EQ(devices[0].number, 0);
   EXPECT_EQ(devices[0].name, "emulated");
-  EXPECT_EQ(devices[0].major, 9);
-  EXPECT_EQ(devices[0].minor, 0);
+  EXPECT_EQ(devices[0].capability, (cuda::Capability{9, 0}));
   EXPECT_EQ(devices[0].multiprocessors, 2);
   EXPECT_EQ(devices[0].memory, 1u << 30);
   EXPECT_EQ(devices[0].shared_memory, 227u * 1024);
