@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/scenario/world.h"
 #include "tools/cli/testing/command_line_fixture.h"
 
 namespace headlab {
@@ -35,24 +36,15 @@ class FileMemory : public ProgramTest {
       for (float& x : row) x = static_cast<float>(random()) / 4294967296.0f - 0.5f;
       out.write(reinterpret_cast<const char*>(row.data()), file_columns * sizeof(float));
     }
-    std::ofstream(folder_ / "tokens.toml") << R"([scenario]
-name = "tokens"
-[data]
-n = 8
-design = { law = "file", path = "tokens.npy" }
-regression = { law = "random_cosines", length_scale = 4.0, terms = 4 }
-noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 2
-dim = 2
-subspaces = { law = "orthogonal" }
-kernel = { law = "softmax", temperature = 1.0 }
-[queries]
-law = "design"
-count = 2
-[run]
-replicates = 32
-)";
+    std::ofstream(folder_ / "tokens.toml")
+        << World{.n = "8",
+                 .design = R"({ law = "file", path = "tokens.npy" })",
+                 .regression = R"({ law = "random_cosines", length_scale = 4.0, terms = 4 })",
+                 .heads = "count = 2\ndim = 2\nsubspaces = { law = \"orthogonal\" }",
+                 .kernel = R"({ law = "softmax", temperature = 1.0 })",
+                 .queries = "law = \"design\"\ncount = 2",
+                 .run = "replicates = 32"}
+               .text();
   }
 
   /// Most memory [KiB] that a command took.

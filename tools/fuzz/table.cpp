@@ -2,7 +2,7 @@
 // A data file, CSV or NPY, as the design and the regression of a scenario.
 #include "engine/files/error.h"
 #include "engine/scenario/plan_fingerprint.h"
-#include "engine/scenario/scenario.h"
+#include "engine/scenario/world.h"
 #include "kernels/parameter.h"
 #include "kernels/plan.h"
 #include "tools/fuzz/target.h"
@@ -11,21 +11,14 @@ namespace headlab::fuzz {
 namespace {
 
 std::string text_of(const std::string& path, const char* standardise) {
-  return "[scenario]\nname = \"fuzz\"\n[data]\nn = 2\ndesign = { law = \"file\", path = \"" + path +
-         "\", standardise = " + standardise + " }\nregression = { law = \"file\", column = 0 }\n" +
-         R"(noise = { law = "normal", sd = 0.5 }
-[heads]
-count = 1
-dim = 1
-subspaces = { law = "haar" }
-kernel = { law = "gaussian", bandwidth = 0.5 }
-[queries]
-law = "design"
-count = 1
-[run]
-seed = 1
-replicates = 8
-)";
+  return World{
+      .n = "2",
+      .design = "{ law = \"file\", path = \"" + path + "\", standardise = " + standardise + " }",
+      .regression = R"({ law = "file", column = 0 })",
+      .heads = "count = 1\ndim = 1\nsubspaces = { law = \"haar\" }",
+      .queries = "law = \"design\"\ncount = 1",
+      .run = "seed = 1\nreplicates = 8"}
+      .text();
 }
 
 void read_both_ways(const std::string& bytes) {

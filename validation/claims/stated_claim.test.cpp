@@ -175,7 +175,7 @@ TEST(StatedClaims, OneVerdictEachWithAllComparisons) {
       verdicts_on(compare(less, "one") + compare(less + "\nexpected = \"refuted\"", "two"));
   ASSERT_EQ(validation.rows.size(), 2u);
   EXPECT_EQ(validation.comparisons, 6u);
-  EXPECT_EQ(validation.rows[0].claim, "conjecture");
+  EXPECT_EQ(validation.rows[0].claim, "world");
   EXPECT_EQ(validation.rows[0].form, "one");
   EXPECT_EQ(validation.rows[1].form, "two");
   ASSERT_EQ(validation.rows[0].effects.size(), 3u);
@@ -211,7 +211,7 @@ TEST(StatedClaims, UnitOfTheNoise) {
 TEST(StatedClaims, SayWhoseTheyAreAndUnderWhatTheyHold) {
   const std::string body = "of = " + mse(2, "aligned") + "\nat_most = 1\nmargin = 0\n";
   const VerdictRow plain = verdicts_on(compare(body)).rows.at(0);
-  EXPECT_EQ(plain.claim, "conjecture");
+  EXPECT_EQ(plain.claim, "world");
   EXPECT_EQ(plain.origin, "");
   const VerdictRow row =
       verdicts_on("[claim]\nname = \"group\"\n" +

@@ -6,7 +6,7 @@
 
 #include "engine/run/memory.h"
 #include "engine/run/run.h"
-#include "engine/scenario/scenario.h"
+#include "engine/scenario/world.h"
 #include "kernels/backends.h"
 #include "kernels/cuda/status.h"
 #include "kernels/host.h"
@@ -16,30 +16,23 @@
 namespace headlab::tools {
 namespace {
 
-constexpr const char* self_test_study = R"([scenario]
-name = "self-test"
-[data]
-n = 50
-design = { law = "normal", dim = 2 }
-regression = { law = "zero" }
-noise = { law = "normal", sd = 1.0 }
-[heads]
-count = 2
-dim = 1
-subspaces = { law = "orthogonal" }
-kernel = { law = "gaussian", bandwidth = 0.5 }
-[queries]
-law = "points"
-points = [[0.0, 0.0]]
-[run]
-seed = 1
-replicates = 4096
-)";
 constexpr double point_count = 50;
+
+/// Heads on coordinates of their own and noise alone, of which closed forms are known.
+std::string self_test_study() {
+  return World{.n = "50",
+               .design = R"({ law = "normal", dim = 2 })",
+               .noise = R"({ law = "normal", sd = 1.0 })",
+               .heads = "count = 2\ndim = 1\nsubspaces = { law = \"orthogonal\" }",
+               .kernel = R"({ law = "gaussian", bandwidth = 0.5 })",
+               .points = "[[0.0, 0.0]]",
+               .run = "seed = 1\nreplicates = 4096"}
+      .text();
+}
 
 QueryEstimates estimates_of(const std::vector<std::string>& sets, const std::string& backend) {
   const RunResult result =
-      run(parse_scenario(self_test_study, "self-test", sets), {.backend = backend});
+      run(parse_scenario(self_test_study(), "self-test", sets), {.backend = backend});
   return result.conditions.at(0).estimates.queries.at(0);
 }
 

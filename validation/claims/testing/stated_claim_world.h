@@ -4,33 +4,24 @@
 
 #include <string>
 
+#include "engine/scenario/world.h"
 #include "validation/verdicts/validate.h"
 
 namespace headlab::stated {
 
 /// Heads of dimension 2 in 8 dimensions; m = 0 unless it is replaced.
-inline const std::string world = R"([scenario]
-name = "conjecture"
-[data]
-n = 50
-design = { law = "normal", dim = 8 }
-regression = { law = "zero" }
-noise = { law = "normal", sd = 1.0 }
-[heads]
-count = 2
-dim = 2
-subspaces = { law = "orthogonal" }
-kernel = { law = "gaussian", bandwidth = 0.7 }
-[queries]
-law = "points"
-points = [[0, 0, 0, 0, 0, 0, 0, 0]]
-[run]
-seed = 5
-replicates = 8192
-[sweep]
-"heads.subspaces" = [{ law = "orthogonal" }, { law = "aligned" }]
-"heads.count" = [2, 3, 4]
-)";
+inline const std::string world =
+    World{.n = "50",
+          .design = R"({ law = "normal", dim = 8 })",
+          .noise = R"({ law = "normal", sd = 1.0 })",
+          .heads = "count = 2\ndim = 2\nsubspaces = { law = \"orthogonal\" }",
+          .kernel = R"({ law = "gaussian", bandwidth = 0.7 })",
+          .points = "[[0, 0, 0, 0, 0, 0, 0, 0]]",
+          .run = "seed = 5\nreplicates = 8192",
+          .sweep =
+              "\"heads.subspaces\" = [{ law = \"orthogonal\" }, { law = \"aligned\" }]\n"
+              "\"heads.count\" = [2, 3, 4]"}
+        .text();
 
 inline const std::string orthogonal =
     R"({ figure = "mse", at = { "heads.subspaces" = "orthogonal" } })";
