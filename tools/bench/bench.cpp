@@ -19,8 +19,7 @@
 #include "kernels/backends.h"
 #include "kernels/cpu/worker.h"
 #include "kernels/host.h"
-#include "tools/bench/peak_fma.h"
-#include "tools/bench/plain_loop.h"
+#include "tools/bench/yardsticks.h"
 
 namespace headlab::bench {
 namespace {

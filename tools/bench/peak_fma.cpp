@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/bench/peak_fma.h"
-
 #include "kernels/cpu/targets.h"
+#include "tools/bench/yardsticks.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tools/bench/peak_fma.cpp"
 #include <hwy/foreach_target.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/bench/plain_loop.h"
-
 #include <cmath>
 #include <stdexcept>
+
+#include "tools/bench/yardsticks.h"
 
 #if defined(HEADLAB_FAST_MATH)
 #define HEADLAB_PLAIN_LOOP plain_loop_fast_math

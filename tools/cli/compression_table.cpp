@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/compression_table.h"
-
 #include <cmath>
 #include <optional>
 #include <vector>
@@ -8,6 +6,8 @@
 #include "engine/files/table_file.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
+#include "tools/cli/table.h"
+#include "validation/compression/compression.h"
 
 namespace headlab::tools {
 namespace {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/replay_table.h"
-
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
 #include "engine/files/words.h"
+#include "engine/replay/replay.h"
 #include "engine/results/condition_record.h"
 #include "engine/scenario/scenario.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
+#include "tools/cli/table.h"
 
 namespace headlab::tools {
 namespace {

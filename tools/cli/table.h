@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file The results of a run as a table for a person.
+/// \file The results of a run, a replayed replicate and what compression loses, as tables for a
+/// person.
 #pragma once
 
 #include <string>
@@ -7,6 +8,11 @@
 
 #include "engine/results/computed.h"
 #include "engine/run/run.h"
+
+namespace headlab {
+struct Compression;
+struct Replay;
+}  // namespace headlab
 
 namespace headlab::tools {
 
@@ -23,5 +29,13 @@ std::string theory_table(const Scenario& scenario, const std::vector<ComputedCon
 /// condition for a sweep.
 std::string comparison_table(const Scenario& scenario,
                              const std::vector<ComputedCondition>& theory);
+
+/// A row for each head at each query, and for the ensemble where it is one of several heads; of
+/// more than 32 windows those of least effective sample size.
+std::string replay_table(const Scenario& scenario, std::size_t condition, const Replay& replay);
+
+/// The losses of heads of a file; `inputs` is the file of inputs, or the argument that takes one.
+std::string compression_text(const Compression& compression, const std::string& file,
+                             const std::string& inputs);
 
 }  // namespace headlab::tools

@@ -11,7 +11,7 @@
 
 #include "engine/files/error.h"
 #include "kernels/testing/paths.h"
-#include "tools/fuzz/targets.h"
+#include "tools/fuzz/target.h"
 
 namespace headlab::fuzz {
 namespace {

@@ -32,6 +32,9 @@ extern const Target claims, csv, differences, formula, head_file, manifest, meas
     table, tables;
 }
 
+/// Those that a program of tests replays.
+extern const std::vector<const Target*> targets;
+
 /// Throws std::logic_error unless `holds`.
 void require(bool holds, const char* what);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/fuzz/targets.h"
+#include "tools/fuzz/target.h"
 
 namespace headlab::fuzz {
 

@@ -8,7 +8,7 @@
 #include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 #include "tools/report/sweep.h"
-#include "validation/statistics/deviation.h"
+#include "validation/statistics/intervals.h"
 
 namespace headlab::tools {
 namespace {

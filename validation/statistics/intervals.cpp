@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include <boost/math/distributions/binomial.hpp>
+#include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/students_t.hpp>
 
 namespace headlab {
@@ -37,6 +38,15 @@ Interval clopper_pearson(std::uint64_t successes, std::uint64_t trials, double c
   const auto k = static_cast<double>(successes);
   const double tail = (1 - confidence) / 2;
   return {Binomial::find_lower_bound_on_p(n, k, tail), Binomial::find_upper_bound_on_p(n, k, tail)};
+}
+
+Interval deviation_interval(double df, double confidence) {
+  if (!(df > 0) || !(confidence > 0 && confidence < 1)) {
+    throw std::invalid_argument("deviation_interval: needs df > 0 and a confidence inside (0, 1)");
+  }
+  const boost::math::chi_squared law(df);
+  const double tail = (1 - confidence) / 2;
+  return {std::sqrt(df / quantile(complement(law, tail))), std::sqrt(df / quantile(law, tail))};
 }
 
 }  // namespace headlab

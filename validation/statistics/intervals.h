@@ -24,4 +24,9 @@ struct Interval {
 /// std::invalid_argument unless successes <= trials, trials > 0 and 0 < confidence < 1.
 Interval clopper_pearson(std::uint64_t successes, std::uint64_t trials, double confidence);
 
+/// The ends of the confidence interval of a standard deviation, as multiples of its estimate on
+/// `df` > 0 degrees of freedom from normal numbers: sqrt(df / q) with q quantiles of chi-squared.
+/// Throws std::invalid_argument for a confidence outside (0, 1).
+Interval deviation_interval(double df, double confidence);
+
 }  // namespace headlab

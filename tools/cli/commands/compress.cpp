@@ -2,7 +2,7 @@
 #include "engine/files/table_file.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
-#include "tools/cli/compression_table.h"
+#include "tools/cli/table.h"
 #include "validation/compression/compression.h"
 
 namespace headlab::tools {

@@ -5,7 +5,7 @@
 #include "engine/scenario/condition.h"
 #include "engine/scenario/scenario.h"
 #include "tools/cli/commands/commands.h"
-#include "tools/cli/replay_table.h"
+#include "tools/cli/table.h"
 
 namespace headlab::tools {
 namespace {

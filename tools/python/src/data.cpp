@@ -23,7 +23,7 @@
 #include "engine/scenario/plan_fingerprint.h"
 #include "engine/scenario/scenario.h"
 #include "tools/cli/computed_conditions.h"
-#include "tools/cli/replay_table.h"
+#include "tools/cli/table.h"
 #include "tools/python/src/studies.h"
 
 namespace headlab::python {

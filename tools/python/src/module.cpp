@@ -12,7 +12,6 @@
 #include "engine/scenario/scenario.h"
 #include "kernels/backends.h"
 #include "tools/python/src/studies.h"
-#include "tools/python/src/tables.h"
 #include "tools/python/src/values.h"
 
 namespace headlab::python {

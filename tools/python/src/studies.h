@@ -126,4 +126,7 @@ void bind_estimates(nanobind::module_& module);
 /// Adds attention of arrays of the caller, and its gradients.
 void bind_attention(nanobind::module_& module);
 
+/// Adds the function that makes a table of a run, a document or a file.
+void bind_tables(nanobind::module_& module);
+
 }  // namespace headlab::python

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/python/src/tables.h"
 
 #include <algorithm>
 #include <cmath>

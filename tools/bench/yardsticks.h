@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file What a user would write first: the yardstick of the kernel benchmarks.
+/// \file Yardsticks of the kernel benchmarks: what a core can do at most, vector multiply-adds that
+/// wait for nothing, and what a user would write first.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace headlab::bench {
+
+/// Runs `rounds` rounds of independent float32 multiply-adds in registers and returns a sum of the
+/// results, with the vectors that the `cpu` backend uses here.
+float run_fmas(std::uint64_t rounds);
+
+/// Multiply-adds of one lane in one round.
+std::uint64_t fmas_per_round();
 
 /// NW estimates with the Gaussian kernel: out[h][q] = sum_i w_i y_i / sum_i w_i,
 /// w_i = exp(-|query - key_i|^2 scale). keys [H][k][n], queries [H][Q][k], y [n], k 1, 2,
