@@ -24,7 +24,7 @@ void list_laws() {
       std::cout << (family.empty() ? "" : "\n") << law.family << "\n";
       family = law.family;
     }
-    std::cout << wrapped("  " + left(law.name, 18) + law.summary, output_width(), 20) << "\n";
+    std::cout << wrapped("  " + left(law.name + " ", 18) + law.summary, output_width(), 20) << "\n";
     for (const ParameterDescription& parameter : law.parameters) {
       std::cout << wrapped("      " + left(parameter.key, 16) +
                                left(parameter.required ? "" : "optional", 10) + parameter.range +
