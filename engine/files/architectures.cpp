@@ -29,6 +29,7 @@ Architecture like_bert(std::string name, std::string prefix) {
           .prefixes = {std::move(prefix), ""},
           .query = "encoder.layer.#.attention.self.query.weight",
           .key = "encoder.layer.#.attention.self.key.weight",
+          .output = "encoder.layer.#.attention.output.dense.weight",
           .gains = {"encoder.layer.@.output.LayerNorm.weight",
                     "encoder.layer.@.output.LayerNorm.gamma"},
           .first_gains = {"embeddings.LayerNorm.weight", "embeddings.LayerNorm.gamma"},
@@ -43,6 +44,7 @@ Architecture like_llama(std::string name) {
                        "model.text_model."},
           .query = "layers.#.self_attn.q_proj.weight",
           .key = "layers.#.self_attn.k_proj.weight",
+          .output = "layers.#.self_attn.o_proj.weight",
           .gains = {"layers.#.input_layernorm.weight"},
           .rotary = true,
           .left_out = rotary_positions,
@@ -73,6 +75,7 @@ std::vector<Architecture> make_table() {
                    .query = "h.#.self_attention.query_key_value.weight",
                    .key = "h.#.self_attention.query_key_value.weight",
                    .layout = ProjectionLayout::by_group,
+                   .output = "h.#.self_attention.dense.weight",
                    .gains = {"h.#.input_layernorm.weight"},
                    .left_out = "what ALiBi adds by position",
                    .heads = "n_head",
@@ -83,6 +86,7 @@ std::vector<Architecture> make_table() {
                    .prefixes = {"distilbert.", ""},
                    .query = "transformer.layer.#.attention.q_lin.weight",
                    .key = "transformer.layer.#.attention.k_lin.weight",
+                   .output = "transformer.layer.#.attention.out_lin.weight",
                    .gains = {"transformer.layer.@.output_layer_norm.weight"},
                    .first_gains = {"embeddings.LayerNorm.weight"},
                    .heads = "n_heads",
@@ -96,6 +100,7 @@ std::vector<Architecture> make_table() {
        .query = "h.#.self_attention.query_key_value.weight",
        .key = "h.#.self_attention.query_key_value.weight",
        .layout = ProjectionLayout::by_group,
+       .output = "h.#.self_attention.dense.weight",
        .gains = {"h.#.ln_attn.weight", "h.#.input_layernorm.weight"},
        .rotary = true,
        .left_out = rotary_positions,
@@ -132,6 +137,7 @@ std::vector<Architecture> make_table() {
        .query = "h.#.attn.c_attn.weight",
        .key = "h.#.attn.c_attn.weight",
        .layout = ProjectionLayout::query_key_value,
+       .output = "h.#.attn.c_proj.weight",
        .input_first = true,
        .gains = {"h.#.ln_1.weight"},
        .heads = "n_head",
@@ -146,6 +152,7 @@ std::vector<Architecture> make_table() {
                    .query = "layers.#.attention.query_key_value.weight",
                    .key = "layers.#.attention.query_key_value.weight",
                    .layout = ProjectionLayout::by_group,
+                   .output = "layers.#.attention.dense.weight",
                    .gains = {"layers.#.input_layernorm.weight"},
                    .rotary = true,
                    .left_out = rotary_positions});
@@ -177,6 +184,7 @@ std::vector<Architecture> make_table() {
        .prefixes = {"model.decoder.", "decoder.", ""},
        .query = "layers.#.self_attn.q_proj.weight",
        .key = "layers.#.self_attn.k_proj.weight",
+       .output = "layers.#.self_attn.out_proj.weight",
        .gains = {"layers.#.self_attn_layer_norm.weight"},
        .required = {{"do_layer_norm_before", {"true"}, "the norm is taken to stand in front"}}});
 
@@ -184,6 +192,7 @@ std::vector<Architecture> make_table() {
                                       .allowed = {"false"},
                                       .why = "heads are taken not to normalise their queries"};
   Architecture phi = like_llama("phi");
+  phi.output = "layers.#.self_attn.dense.weight";
   phi.required = {no_norms};
   table.push_back(phi);
 
@@ -223,6 +232,7 @@ std::vector<Architecture> make_table() {
                    .prefixes = {"vit.", "deit.", ""},
                    .query = "encoder.layer.#.attention.attention.query.weight",
                    .key = "encoder.layer.#.attention.attention.key.weight",
+                   .output = "encoder.layer.#.attention.output.dense.weight",
                    .gains = {"encoder.layer.#.layernorm_before.weight"}});
   return table;
 }

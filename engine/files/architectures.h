@@ -33,6 +33,7 @@ struct Architecture {
   std::string query;                  ///< weight of the query projection
   std::string key;                    ///< weight of the key projection; `query` again where fused
   ProjectionLayout layout = ProjectionLayout::separate;
+  std::string output;        ///< weight of the output projection [d, H e]
   bool input_first = false;  ///< weights are [in, out] and not [out, in]
 
   /// Gain of the norm in front of a layer; the first name that is there is taken. Empty: the

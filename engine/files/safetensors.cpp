@@ -48,6 +48,27 @@ T item_at(const char* from) {
   return item;
 }
 
+/// To nearest, halves to even.
+std::uint16_t to_bfloat(double number) {
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(number));
+  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/// The same; infinity where the number is too large.
+std::uint16_t to_half(double number) {
+  constexpr int least = -24, digits = 11, bias = 15;
+  const unsigned sign = std::signbit(number) ? 0x8000 : 0;
+  int exponent = 0;
+  std::frexp(number, &exponent);
+  const bool normal = number != 0 && exponent - digits >= least;
+  const int quantum = normal ? exponent - digits : least;
+  const double steps = std::nearbyint(std::ldexp(std::abs(number), -quantum));
+  if (exponent > bias + 2) return static_cast<std::uint16_t>(sign | 0x7c00);
+  const int offset = normal ? (exponent - 2 + bias) * 1024 : 0;
+  const unsigned bits = static_cast<unsigned>(offset + static_cast<int>(steps));
+  return static_cast<std::uint16_t>(sign | std::min(bits, 0x7c00U));
+}
+
 double (*item_reader(std::string_view type))(const char*) {
   static_assert(std::endian::native == std::endian::little);
   if (type == "F64") return [](const char* p) { return item_at<double>(p); };
@@ -248,6 +269,24 @@ std::unique_ptr<std::istream> open_regular(const std::string& path) {
 }
 
 }  // namespace
+
+std::string tensor_bytes(const std::string& type, std::span<const double> numbers) {
+  std::string bytes;
+  const auto put = [&](auto number) {
+    bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+  };
+  bytes.reserve(numbers.size() * bytes_of_type(type).value());
+  for (const double number : numbers) {
+    if (type == "F64") {
+      put(number);
+    } else if (type == "F32") {
+      put(static_cast<float>(number));
+    } else {
+      put(type == "F16" ? to_half(number) : to_bfloat(number));
+    }
+  }
+  return bytes;
+}
 
 TensorTable parse_safetensors_header(std::string_view text, std::uint64_t data_bytes,
                                      const std::string& source,

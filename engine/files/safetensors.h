@@ -8,6 +8,7 @@
 #include <istream>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,9 @@ TensorTable parse_safetensors_header(std::string_view text, std::uint64_t data_b
 /// F64, F32, F16 or BF16.
 bool is_float_tensor(const TensorInfo& tensor);
 
+/// Numbers as bytes of one of these types, rounded to nearest.
+std::string tensor_bytes(const std::string& type, std::span<const double> numbers);
+
 /// A checkpoint that is open: the header is read at once, a tensor when it is asked for.
 class SafetensorsFile {
  public:
@@ -47,6 +51,8 @@ class SafetensorsFile {
   const std::string& source() const { return source_; }
   const TensorTable& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  /// Where in the file the tensors begin.
+  std::uint64_t data() const { return data_; }
 
   /// The numbers of a tensor [product of its shape], the last axis varies fastest. Throws
   /// InvalidInput where its type is not F64, F32, F16 or BF16, where a number is not finite, and

@@ -150,6 +150,7 @@ Program::Program() {
               compress_command(),
               import_activations_command(),
               heads_command(),
+              prune_command(),
               init_command(),
               list_command(),
               doctor_command()};

@@ -70,6 +70,7 @@ Command import_heads_command();
 Command compress_command();
 Command import_activations_command();
 Command heads_command();
+Command prune_command();
 Command init_command();
 Command list_command();
 Command doctor_command();

@@ -6,6 +6,7 @@
                                            whose keys in layer 1 the last ZEROS numbers are 0
     write_input.py activations FILE        two attention layers on 10 documents of 24 random tokens: 4 heads in 2 groups,
                                            k = e = 2, d = 8; head 3 of layer 0 writes nothing
+    write_input.py llama FILE              a checkpoint with the output maps of these layers and an embedding
     write_input.py npy FILE SHAPE NUMBERS  float64, as 1x3x2 and 1,0,0,1,0,0
 """
 import json
@@ -26,7 +27,7 @@ def safetensors(arrays):
     return struct.pack("<Q", len(text)) + text + data
 
 
-def activations():
+def layers():
     source = random.Random(2)
     arrays = {}
     for layer in (0, 1):
@@ -37,6 +38,19 @@ def activations():
             if (layer, name) == (0, "W_O"):
                 numbers[3 * 2 * 8:] = [0.0] * 16
             arrays[f"layers.{layer}.{name}"] = (shape, numbers)
+    return arrays
+
+
+def activations():
+    return safetensors(layers())
+
+
+def llama():
+    arrays = {"model.embed_tokens.weight": ([5, 8], [0.5] * 40)}
+    for layer in (0, 1):
+        rows = layers()[f"layers.{layer}.W_O"][1]  # [H e, d]
+        turned = [rows[i * 8 + j] for j in range(8) for i in range(8)]
+        arrays[f"model.layers.{layer}.self_attn.o_proj.weight"] = ([8, 8], turned)
     return safetensors(arrays)
 
 
@@ -66,7 +80,7 @@ def npy(shape, numbers):
 def main():
     kind, path, *rest = sys.argv[1:]
     with open(path, "wb") as file:
-        file.write({"activations": activations, "bert": bert, "npy": npy}[kind](*rest))
+        file.write({"activations": activations, "bert": bert, "llama": llama, "npy": npy}[kind](*rest))
 
 
 main()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,123 +21,16 @@ if TYPE_CHECKING:
     import pandas
     from numpy.typing import NDArray
 
-_BY = ("refit", "spread", "second_order", "sensitivity", "random")
-#: Sequences for each head of all layers that pairs of second order need: F has rank B at most.
-_SEQUENCES_FOR_PAIRS = 40
-#: Fits to fewer follow them too closely.
-_TOKENS_FOR_COLUMN, _DOCUMENTS = 16, 8
-_RIDGE = 1e-6
 
 Head = tuple[int, int]
 #: Of layers: output maps [H, e, d], and what the bias gains.
 Maps = Mapping[int, "tuple[NDArray[Any], NDArray[Any] | None]"]
 
 
-class _Layer:
-    """Least squares of the layer's output on z of the heads that are left.
-
-    With P the inverse of the second moment C of those, removing rows A adds tr W_A' (P_AA)^-1 W_A to
-    the error; then P loses P_KA (P_AA)^-1 P_AK and W_K loses P_KA (P_AA)^-1 W_A.
-    """
-
-    def __init__(self, number: int, moments: Mapping[str, Any]) -> None:
-        import numpy as np
-
-        self.number, self.heads = number, int(moments["heads"])
-        self.map: NDArray[Any] = moments["output_map"]
-        self.mean = moments["mean"][0]
-        self.stream = float(moments["stream"])
-        self.losses = moments["losses"]
-        self.tokens = float(moments["tokens"])
-        # Without a bias there is no place for a constant.
-        self.has_constant = bool(moments["has_bias"])
-        centre = np.outer(self.mean, self.mean)
-        self.moment = moments["squares"] - (centre if self.has_constant else 0)
-        ridge = _RIDGE * np.trace(self.moment) / len(self.moment)
-        self.ridged = self.moment + ridge * np.eye(len(self.moment))
-        self.size = len(self.map) // self.heads
-        self.start()
-
-    def start(self) -> None:
-        import numpy as np
-
-        self.left = list(range(self.heads))
-        self.inverse = np.linalg.inv(self.ridged)
-        self.fitted = self.map.copy()
-
-    def rows(self, heads: Sequence[int]) -> NDArray[Any]:
-        import numpy as np
-
-        return np.concatenate([np.arange(h * self.size, (h + 1) * self.size) for h in heads] or [np.zeros(0, int)])
-
-    def added(self, head: int) -> float:
-        """Error that the refit without this head too adds."""
-        import numpy as np
-
-        a = self.rows([self.left.index(head)])
-        return float((self.fitted[a] * np.linalg.solve(self.inverse[np.ix_(a, a)], self.fitted[a])).sum())
-
-    def remove(self, head: int) -> None:
-        import numpy as np
-
-        place = self.left.index(head)
-        a = self.rows([place])
-        k = np.setdiff1d(np.arange(len(self.inverse)), a)
-        share = np.linalg.solve(self.inverse[np.ix_(a, a)], self.inverse[np.ix_(a, k)]).T
-        self.fitted = self.fitted[k] - share @ self.fitted[a]
-        self.inverse = self.inverse[np.ix_(k, k)] - share @ self.inverse[np.ix_(a, k)]
-        self.left.remove(head)
-
-    def without(self, heads: Sequence[int], refit: bool) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Output map [H, e, d] without the heads, and the constant that goes to the bias."""
-        import numpy as np
-
-        whole_map = np.zeros_like(self.map)
-        if refit:
-            self.start()
-            for head in heads:
-                self.remove(head)
-            whole_map[self.rows(self.left)] = self.fitted
-            self.start()
-        else:
-            kept = self.rows([h for h in range(self.heads) if h not in heads])
-            whole_map[kept] = self.map[kept]
-        constant = self.mean @ (self.map - whole_map) if self.has_constant else None
-        return whole_map.reshape(self.heads, self.size, -1), constant
-
-    def of_rank(self, rank: int) -> tuple[NDArray[Any], NDArray[Any] | None, list[tuple[float, float]]]:
-        """Each head's map at a rank, what the bias gains, and the heads' errors and sizes.
-
-        With U s V' = C_h^1/2 W_h the map W_h V_r V_r' has the least error, the sum of the other s^2.
-        """
-        import numpy as np
-
-        maps = np.zeros_like(self.map).reshape(self.heads, self.size, -1)
-        errors = []
-        for head in range(self.heads):
-            a = self.rows([head])
-            values, vectors = np.linalg.eigh(self.moment[np.ix_(a, a)])
-            root = vectors * np.sqrt(np.clip(values, 0, None)) @ vectors.T
-            _, s, v = np.linalg.svd(root @ self.map[a], full_matrices=False)
-            maps[head] = self.map[a] @ v[:rank].T @ v[:rank]
-            errors.append((float((s[rank:] ** 2).sum()), float((s**2).sum())))
-        constant = self.mean @ (self.map - maps.reshape(self.map.shape)) if self.has_constant else None
-        return maps, constant, errors
-
-    def products(self) -> NDArray[Any]:
-        """C_hl of outputs [H, H], whose sum over removed heads is the error of removing them."""
-        import numpy as np
-
-        w = self.map.reshape(self.heads, self.size, -1)
-        c = self.moment.reshape(self.heads, self.size, self.heads, self.size)
-        found: NDArray[Any] = np.einsum("hed,helf,lfd->hl", w, c, w, optimize=True)
-        return found
-
-
 class _Edits:
     """Other output maps of a model, to be tried and written."""
 
-    def __init__(self, layers: dict[int, _Layer], source: Activations) -> None:
+    def __init__(self, layers: engine.RemovableLayers, source: Activations) -> None:
         self._layers, self.targets, self._model = layers, source._targets, source._model
         self._folded = source._folded
 
@@ -183,7 +77,7 @@ class _Edits:
         targets = self.targets
         if output_name is not None:
             name = text("output_name", output_name).removesuffix(".weight")
-            targets = {number: (name.replace("{}", str(number)), False) for number in self._layers}
+            targets = {number: (name.replace("{}", str(number)), False) for number in self._layers.heads}
         if targets is None:
             raise ScenarioError("output_name: is needed where the activations are not those of a capture")
         write_checkpoint(checkpoint, out, maps, targets, record, flag("overwrite", overwrite))
@@ -213,8 +107,8 @@ class Plan(_Edits):
     """Heads in the order in which they are removed: ``plan.frame``."""
 
     def __init__(
-        self, layers: dict[int, _Layer], order: list[Head], predicted: list[dict[str, float]], refit: bool,
-        source: Activations,
+        self, layers: engine.RemovableLayers, order: list[Head], predicted: list[dict[str, float]],
+        refit: bool, source: Activations,
     ) -> None:  # fmt: skip
         super().__init__(layers, source)
         self.refit = refit
@@ -256,7 +150,11 @@ class Plan(_Edits):
         changed: dict[int, list[int]] = {}
         for layer, head in heads:
             changed.setdefault(layer, []).append(head)
-        return {layer: self._layers[layer].without(some, self.refit) for layer, some in changed.items()}
+        found = {}
+        for layer, some in changed.items():
+            flat, constant = self._layers.without(layer, some, self.refit)
+            found[layer] = (flat.reshape(self._layers.heads[layer], -1, flat.shape[1]), _row(constant))
+        return found
 
     @contextmanager
     @documented
@@ -317,7 +215,7 @@ class Plan(_Edits):
         counts = [len(self.order)] if steps is None else [self._steps(one) for one in steps]
         before, numbers = _losses(loss, document)
         draws = np.random.default_rng(seed)
-        heads = [(n, h) for n, layer in self._layers.items() for h in range(layer.heads)]
+        heads = _heads_of(self._layers)
         orders = [[heads[i] for i in draws.permutation(len(heads))] for _ in range(random)]
         rows = []
         for count in counts:
@@ -367,10 +265,10 @@ class Plan(_Edits):
 class LowRank(_Edits):
     """Output maps of heads at a lower rank: ``low.frame`` has the error of each."""
 
-    def __init__(self, layers: dict[int, _Layer], rank: int, source: Activations) -> None:
+    def __init__(self, layers: engine.RemovableLayers, rank: int, source: Activations) -> None:
         super().__init__(layers, source)
         self.rank = rank
-        parts = {number: layer.of_rank(rank) for number, layer in layers.items()}
+        parts = {number: _of_rank(layers, number, rank) for number in layers.heads}
         self._maps: dict[int, tuple[NDArray[Any], NDArray[Any] | None]] = {n: one[:2] for n, one in parts.items()}
         self._errors = {number: one[2] for number, one in parts.items()}
 
@@ -427,6 +325,38 @@ def _error(values: NDArray[Any], document: NDArray[Any]) -> float:
     return float(np.sqrt((n - 1) / n * ((means - means.mean()) ** 2).sum()))
 
 
+def _row(numbers: NDArray[Any] | None) -> NDArray[Any] | None:
+    return None if numbers is None else numbers[0]
+
+
+def _heads_of(layers: engine.RemovableLayers) -> list[Head]:
+    return [(number, head) for number, heads in layers.heads.items() for head in range(heads)]
+
+
+def _of_rank(
+    layers: engine.RemovableLayers, number: int, rank: int
+) -> tuple[NDArray[Any], NDArray[Any] | None, list[tuple[float, float]]]:
+    """Each head's map at a rank, what the bias gains, and the heads' errors and sizes.
+
+    With U s V' = C_h^1/2 W_h the map W_h V_r V_r' has the least error, the sum of the other s^2.
+    """
+    import numpy as np
+
+    whole_map, moment, size = layers.map(number), layers.moment(number), layers.size(number)
+    maps = np.zeros_like(whole_map).reshape(layers.heads[number], size, -1)
+    errors = []
+    for head in range(len(maps)):
+        a = slice(head * size, (head + 1) * size)
+        values, vectors = np.linalg.eigh(moment[a, a])
+        root = vectors * np.sqrt(np.clip(values, 0, None)) @ vectors.T
+        _, s, v = np.linalg.svd(root @ whole_map[a], full_matrices=False)
+        maps[head] = whole_map[a] @ v[:rank].T @ v[:rank]
+        errors.append((float((s[rank:] ** 2).sum()), float((s**2).sum())))
+    mean = _row(layers.mean(number))
+    constant = None if mean is None else mean @ (whole_map - maps.reshape(whole_map.shape))
+    return maps, constant, errors
+
+
 def _count_of(remove: Any, heads: int) -> int:
     if isinstance(remove, float):
         if not 0 < remove < 1:
@@ -438,76 +368,20 @@ def _count_of(remove: Any, heads: int) -> int:
     return count
 
 
-def _greedy(costs: Callable[[Head], float], take: Callable[[Head], None], heads: list[Head], count: int) -> list[Head]:
-    order: list[Head] = []
-    left = list(heads)
-    for _ in range(count):
-        best = min(left, key=costs)
-        take(best)
-        left.remove(best)
-        order.append(best)
-    return order
-
-
-def _order(layers: dict[int, _Layer], measured: Labelled, by: str, seed: int, heads: list[Head], count: int) -> list[Head]:
-    import numpy as np
-
-    if by == "random":
-        return [heads[i] for i in np.random.default_rng(seed).permutation(len(heads))[:count]]
-    if by == "sensitivity":
-        place = {int(number): i for i, number in enumerate(measured["layer"])}
-        return sorted(heads, key=lambda one: float(measured["sensitivity"][place[one[0]], one[1]]))[:count]
-    if by == "refit":
-        return _greedy(
-            lambda one: layers[one[0]].added(one[1]) / layers[one[0]].stream,
-            lambda one: layers[one[0]].remove(one[1]), heads, count,
-        )  # fmt: skip
-    products = _loss_products(layers, heads) if by == "second_order" else _spread_products(layers, heads)
-    taken: list[int] = []
-    places = {one: i for i, one in enumerate(heads)}
-    return _greedy(
-        lambda one: float(products[places[one], places[one]] + 2 * products[places[one], taken].sum()),
-        lambda one: taken.append(places[one]), heads, count,
-    )  # fmt: skip
-
-
-def _spread_products(layers: dict[int, _Layer], heads: list[Head]) -> NDArray[Any]:
-    import numpy as np
-
-    products = np.zeros((len(heads), len(heads)))
-    first = 0
-    for layer in layers.values():
-        end = first + layer.heads
-        products[first:end, first:end] = layer.products() / layer.stream
-        first = end
-    return products
-
-
-def _loss_products(layers: dict[int, _Layer], heads: list[Head]) -> NDArray[Any]:
-    """F of all heads; without its pairs where the sequences are too few for them."""
-    import numpy as np
-
-    u = np.concatenate([layer.losses for layer in layers.values()], 1)
-    products = u.T @ u / (2 * next(iter(layers.values())).tokens)
-    return products if len(u) >= _SEQUENCES_FOR_PAIRS * len(heads) else np.diag(np.diag(products))
-
-
 def _layers_of(
     measured: Labelled, source: Activations | None, layers: Any, threads: int | None
-) -> tuple[dict[int, _Layer], Activations]:
+) -> tuple[engine.RemovableLayers, Activations]:
     """What plans need of the layers, all of them for None, and where it is from."""
     if source is None:
         raise ScenarioError("measured: a plan needs the activations - measure them in this process")
     numbers = [int(one) for one in measured["layer"]]
     wanted = numbers if layers is None else [index("layers", one) for one in layers]
-    found: dict[int, _Layer] = {}
     for number in wanted:
         if number not in numbers:
             raise ScenarioError(f"layers: {number} was not measured (there are {', '.join(map(str, numbers))})")
-        with translated():
-            job = engine.removal_moments(source._engine, number, whole(threads))
-        found[number] = _Layer(number, wait(job))
-    return found, source
+    with translated():
+        job = engine.removable_layers(source._engine, wanted, whole(threads))
+    return wait(job), source
 
 
 def low_rank(
@@ -515,7 +389,7 @@ def low_rank(
 ) -> LowRank:
     """See Measured.low_rank."""
     found, source = _layers_of(measured, source, layers, threads)
-    most = min(one.size for one in found.values())
+    most = min(found.size(number) for number in found.heads)
     if not 1 <= index("rank", rank) <= most:
         raise ScenarioError(f"rank: is {rank} (allowed: 1 to {most})")
     return LowRank(found, rank, source)
@@ -526,63 +400,22 @@ def prune(
     threads: int | None,
 ) -> Plan:  # fmt: skip
     """See Measured.prune."""
-    import numpy as np
-
-    if text("by", by) not in _BY:
-        raise ScenarioError(f"by: {by!r} is no order{suggestion(by, _BY)}")
+    setting = engine.RemovalSetting()
+    if text("by", by) not in engine.removal_orders:
+        raise ScenarioError(f"by: {by!r} is no order{suggestion(by, engine.removal_orders)}")
+    setting.by, setting.refit, setting.seed = by, flag("refit", refit), index("seed", seed)
     found, source = _layers_of(measured, source, layers, threads)
-    least = int(min(measured["documents"]))
-    for one in found.values():
-        needed = _TOKENS_FOR_COLUMN * len(one.map)
-        if flag("refit", refit) and (one.tokens < needed or least < _DOCUMENTS):
-            raise ScenarioError(
-                f"refit: needs {needed} tokens and {_DOCUMENTS} documents, there are {int(one.tokens)} and {least}"
-                " - give more, or refit=False"
-            )
-    if len(found) > 1 and by in ("refit", "spread") and any(np.isnan(one.stream) for one in found.values()):
-        raise ScenarioError("by: ranks hold within layers - give residual, layers=[one], or by=\"second_order\"")
-    for one in found.values():
-        one.stream = 1.0 if np.isnan(one.stream) else one.stream
-        if by in ("second_order", "sensitivity") and one.losses.size == 0:
-            raise ScenarioError(f"by: {by} needs gradients, which layer {one.number} lacks")
-    heads = [(number, h) for number, one in found.items() for h in range(one.heads)]
-    if isinstance(remove, (list, tuple)):
-        order = [(index("remove", layer), index("remove", head)) for layer, head in remove]
-        wrong = [one for one in order if one not in heads]
-        if wrong or len(set(order)) < len(order):
-            raise ScenarioError(f"remove: {wrong[0] if wrong else 'a head'} is no head{'' if wrong else ' twice'}")
-    else:
-        order = _order(found, measured, by, index("seed", seed), heads, _count_of(remove, len(heads)))
-    predicted = _predictions(found, order, refit, heads)
-    return Plan(found, order, predicted, refit, source)
-
-
-def _predictions(
-    layers: dict[int, _Layer], order: list[Head], refit: bool, heads: list[Head]
-) -> list[dict[str, float]]:
-    """Share of the stream that is lost, summed over layers, and nats, after each step."""
-    losses = all(one.losses.size for one in layers.values())
-    products = _loss_products(layers, heads) if losses else None
-    spread = _spread_products(layers, heads)
-    places = {one: i for i, one in enumerate(heads)}
-    for one in layers.values():
-        one.start()
-    rows: list[dict[str, float]] = []
-    share = nats = 0.0
-    taken: list[int] = []
-    for layer, head in order:
-        at = places[layer, head]
-        if refit:
-            share += layers[layer].added(head) / layers[layer].stream
-            layers[layer].remove(head)
+    heads = _heads_of(found)
+    with translated():
+        found.require(setting)
+        if isinstance(remove, (list, tuple)):
+            order = [(index("remove", layer), index("remove", head)) for layer, head in remove]
+            wrong = [one for one in order if one not in heads]
+            if wrong or len(set(order)) < len(order):
+                raise ScenarioError(f"remove: {wrong[0] if wrong else 'a head'} is no head{'' if wrong else ' twice'}")
         else:
-            share += float(spread[at, at] + 2 * spread[at, taken].sum())
-        row = {"predicted_share": share}
-        if products is not None:
-            nats += float(products[at, at] + 2 * products[at, taken].sum())
-            row["predicted_nats"] = nats
-        taken.append(at)
-        rows.append(row)
-    for one in layers.values():
-        one.start()
-    return rows
+            order = found.order(setting, _count_of(remove, len(heads)))
+        predicted = []
+        for share, nats in found.predictions(order, setting.refit):
+            predicted.append({"predicted_share": share} | ({} if math.isnan(nats) else {"predicted_nats": nats}))
+    return Plan(found, order, predicted, setting.refit, source)

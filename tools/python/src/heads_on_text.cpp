@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "engine/activations/activations.h"
+#include "engine/files/changed_checkpoint.h"
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
 #include "kernels/parallel_for.h"
@@ -24,7 +29,7 @@
 #include "tools/python/src/values.h"
 #include "validation/heads/contexts.h"
 #include "validation/heads/measure.h"
-#include "validation/heads/refit.h"
+#include "validation/heads/removal.h"
 
 namespace headlab::python {
 
@@ -154,27 +159,83 @@ nb::object matrix_object(const Eigen::MatrixXd& matrix) {
       {static_cast<std::size_t>(matrix.rows()), static_cast<std::size_t>(matrix.cols())});
 }
 
-std::unique_ptr<Job> start_moments(const std::shared_ptr<Activations>& activations, int layer,
-                                   const OptionalText& threads) {
+/// Layers that a plan of removal is about.
+struct RemovableLayers {
+  std::vector<RemovableLayer> all;
+
+  const RemovableLayer& of(int number) const {
+    const auto found = std::ranges::find(all, number, &RemovableLayer::number);
+    if (found == all.end()) throw InvalidInput("layers: there is no " + std::to_string(number));
+    return *found;
+  }
+};
+
+std::unique_ptr<Job> start_removable(const std::shared_ptr<Activations>& activations,
+                                     const std::vector<int>& numbers, const OptionalText& threads) {
   return std::make_unique<Job>(cpu_session(threads), [=](Job& job) {
     const auto lock = use_netcdf();
-    const LayerActivations of(activations->file, layer);
-    const auto found = std::make_shared<const RemovalMoments>(removal_moments(
-        of, HeadSetting(), thread_count(job.session().threads), job.session().stop_hook()));
-    return Job::MakeObject(
-        [found, map = of.output_map(), heads = of.shape().heads, has_bias = of.has("b_O")] {
-          nb::dict all;
-          all["tokens"] = found->tokens;
-          all["stream"] = found->stream;
-          all["heads"] = heads;
-          all["has_bias"] = has_bias;
-          all["mean"] = matrix_object(found->mean.transpose());
-          all["squares"] = matrix_object(found->squares);
-          all["output_map"] = matrix_object(map);
-          all["losses"] = matrix_object(found->losses);
-          return nb::object(all);
-        });
+    const auto layers = std::make_shared<RemovableLayers>();
+    for (const int number : numbers) {
+      const LayerActivations of(activations->file, number);
+      layers->all.emplace_back(of, removal_moments(of, {}, thread_count(job.session().threads),
+                                                   job.session().stop_hook()));
+    }
+    return Job::MakeObject([layers] { return nb::cast(layers); });
   });
+}
+
+using Head = std::pair<int, std::size_t>;
+
+std::vector<RemovedHead> removed_heads(const std::vector<Head>& heads) {
+  std::vector<RemovedHead> all;
+  for (const auto& [layer, head] : heads) all.push_back({layer, head});
+  return all;
+}
+
+std::vector<Head> order_of(const RemovableLayers& layers, const RemovalSetting& setting,
+                           std::size_t count) {
+  std::vector<Head> all;
+  for (const RemovedHead& one : removal_order(layers.all, setting, count)) {
+    all.emplace_back(one.layer, one.head);
+  }
+  return all;
+}
+
+/// Shares of the stream and nats, NaN where there are no gradients.
+std::vector<std::pair<double, double>> predictions_of(const RemovableLayers& layers,
+                                                      const std::vector<Head>& order, bool refit) {
+  std::vector<std::pair<double, double>> all;
+  for (const RemovalPrediction& one :
+       removal_predictions(layers.all, removed_heads(order), refit)) {
+    all.emplace_back(one.share, one.nats);
+  }
+  return all;
+}
+
+/// The map [H e, d], and what the bias gains [1, d] or nothing.
+nb::tuple maps_without(const RemovableLayers& layers, int number,
+                       const std::vector<std::size_t>& heads, bool refit) {
+  const ChangedMap found = layers.of(number).without(heads, refit);
+  nb::object constant = nb::none();
+  if (found.constant.size() > 0) constant = matrix_object(found.constant.transpose());
+  return nb::make_tuple(matrix_object(found.map), constant);
+}
+
+/// A tensor that gets other numbers: its name, those, and whether they are added.
+using Change =
+    std::tuple<std::string, nb::ndarray<const double, nb::c_contig, nb::device::cpu>, bool>;
+
+void write_changes(const std::string& checkpoint, const std::string& out,
+                   const std::vector<Change>& changes, const std::string& record, bool overwrite) {
+  std::vector<TensorChange> all;
+  for (const auto& [name, numbers, added] : changes) {
+    TensorChange change{.name = name, .shape = {}, .numbers = {}, .added = added};
+    for (std::size_t i = 0; i < numbers.ndim(); ++i) change.shape.push_back(numbers.shape(i));
+    change.numbers.assign(numbers.data(), numbers.data() + numbers.size());
+    all.push_back(std::move(change));
+  }
+  const nb::gil_scoped_release released;
+  write_changed_checkpoint(checkpoint, out, all, record, overwrite);
 }
 
 }  // namespace
@@ -186,8 +247,52 @@ void bind_heads_on_text(nb::module_& module) {
       .def("save", &save_activations, nb::arg("path"), nb::arg("overwrite"));
   module.def("activations_of", &activations_of, nb::arg("arrays"), nb::arg("texts"));
   module.def("open_activations", &open_activations, nb::arg("paths"));
-  module.def("removal_moments", &start_moments, nb::arg("activations"), nb::arg("layer"),
+  nb::class_<RemovalSetting>(module, "RemovalSetting")
+      .def(nb::init<>())
+      .def_rw("by", &RemovalSetting::by)
+      .def_rw("refit", &RemovalSetting::refit)
+      .def_rw("seed", &RemovalSetting::seed);
+  nb::class_<RemovableLayers>(module, "RemovableLayers")
+      .def_prop_ro("heads",
+                   [](const RemovableLayers& of) {
+                     std::map<int, std::size_t> all;
+                     for (const RemovableLayer& one : of.all) all[one.number()] = one.heads();
+                     return all;
+                   })
+      .def(
+          "size", [](const RemovableLayers& of, int number) { return of.of(number).shape().e; },
+          nb::arg("layer"))
+      .def(
+          "moment",
+          [](const RemovableLayers& of, int number) {
+            return matrix_object(of.of(number).moment());
+          },
+          nb::arg("layer"))
+      .def(
+          "map",
+          [](const RemovableLayers& of, int number) { return matrix_object(of.of(number).map()); },
+          nb::arg("layer"))
+      .def(
+          "mean",
+          [](const RemovableLayers& of, int number) -> nb::object {
+            if (!of.of(number).has_bias()) return nb::none();
+            return matrix_object(of.of(number).moments().mean.transpose());
+          },
+          nb::arg("layer"), "The mean of z [1, H e], where the bias takes up what it loses.")
+      .def(
+          "require",
+          [](const RemovableLayers& of, const RemovalSetting& setting) {
+            require_removable(of.all, setting);
+          },
+          nb::arg("setting"))
+      .def("order", &order_of, nb::arg("setting"), nb::arg("count"))
+      .def("predictions", &predictions_of, nb::arg("order"), nb::arg("refit"))
+      .def("without", &maps_without, nb::arg("layer"), nb::arg("heads"), nb::arg("refit"));
+  module.def("removable_layers", &start_removable, nb::arg("activations"), nb::arg("layers"),
              nb::arg("threads").none());
+  module.attr("removal_orders") = nb::cast(removal_orders());
+  module.def("write_changed_checkpoint", &write_changes, nb::arg("checkpoint"), nb::arg("out"),
+             nb::arg("changes"), nb::arg("record"), nb::arg("overwrite"));
   nb::class_<MeasuredHeads>(module, "MeasuredHeads")
       .def(
           "text",

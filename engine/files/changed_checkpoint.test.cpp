@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/files/changed_checkpoint.h"
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "engine/files/safetensors.h"
+#include "engine/testing/folder_test.h"
+#include "engine/testing/refusal.h"
+
+namespace headlab {
+namespace {
+
+std::string checkpoint_bytes(const std::string& header, const std::string& data) {
+  const std::uint64_t size = header.size();
+  return std::string(reinterpret_cast<const char*>(&size), sizeof size) + header + data;
+}
+
+std::vector<double> numbers_in(const std::string& type, const std::string& data) {
+  const std::string header = R"({"a":{"dtype":")" + type + R"(","shape":[)" +
+                             std::to_string(data.size() / (type == "F64"   ? 8
+                                                           : type == "F32" ? 4
+                                                                           : 2)) +
+                             R"(],"data_offsets":[0,)" + std::to_string(data.size()) + "]}}";
+  SafetensorsFile file(std::make_unique<std::istringstream>(checkpoint_bytes(header, data)), "a");
+  return file.read("a");
+}
+
+/// The numbers of 16 bits are dense enough that all of one sign can be tried.
+TEST(TensorBytes, KeepEveryNumberOfTheirType) {
+  std::string half, bfloat;
+  for (unsigned bits = 0; bits < 0x7c00; ++bits) {
+    half += {static_cast<char>(bits & 255), static_cast<char>(bits >> 8)};
+  }
+  for (unsigned bits = 0x8000; bits < 0xff80; ++bits) {
+    bfloat += {static_cast<char>(bits & 255), static_cast<char>(bits >> 8)};
+  }
+  EXPECT_TRUE(tensor_bytes("F16", numbers_in("F16", half)) == half);
+  EXPECT_TRUE(tensor_bytes("BF16", numbers_in("BF16", bfloat)) == bfloat);
+}
+
+TEST(TensorBytes, AreTheNearest) {
+  const std::vector<double> between = {1 + 0x1p-11,   1 + 3 * 0x1p-11, -(1 + 0x1.8p-11),
+                                       2048 - 0x1p-1, 0x1p-25,         0x1.8p-25};
+  // Halves go to even numbers; below 2^-24 there are none but 0.
+  const std::vector<double> of_half = {1, 1 + 0x1p-9, -(1 + 0x1p-10), 2048, 0, 0x1p-24};
+  EXPECT_EQ(numbers_in("F16", tensor_bytes("F16", between)), of_half);
+  const std::vector<double> fine = {1 + 0x1p-8, 1 + 3 * 0x1p-8, -(1 + 0x1.8p-8)};
+  const std::vector<double> of_bfloat = {1, 1 + 0x1p-6, -(1 + 0x1p-7)};
+  EXPECT_EQ(numbers_in("BF16", tensor_bytes("BF16", fine)), of_bfloat);
+  EXPECT_EQ(numbers_in("F32", tensor_bytes("F32", std::vector<double>{0.1})),
+            std::vector<double>{static_cast<double>(0.1F)});
+  EXPECT_EQ(numbers_in("F64", tensor_bytes("F64", std::vector<double>{0.1})),
+            std::vector<double>{0.1});
+}
+
+class ChangedCheckpoint : public FolderTest {
+ protected:
+  /// Two tensors and a file of another kind.
+  std::string model() {
+    const std::string folder = at("model");
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder + "/config.json") << "{}";
+    std::string data(16, '\0');
+    const float numbers[] = {1, 2, 3, 4};
+    std::memcpy(data.data(), numbers, sizeof numbers);
+    std::ofstream(folder + "/model.safetensors", std::ios::binary)
+        << checkpoint_bytes(R"({"model.w":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]},)"
+                            R"("model.b":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}})",
+                            data);
+    return folder;
+  }
+};
+
+TEST_F(ChangedCheckpoint, HasTheNumbersAndAllElse) {
+  const std::string from = model(), to = at("deep/out");
+  write_changed_checkpoint(
+      from, to,
+      {{.name = "w", .shape = {1, 2}, .numbers = {5, 6}},
+       {.name = "more.model.b", .shape = {2}, .numbers = {0.5, -1}, .added = true}},
+      "{}\n", false);
+  SafetensorsFile file(to + "/model.safetensors");
+  EXPECT_EQ(file.read("model.w"), (std::vector<double>{5, 6}));
+  EXPECT_EQ(file.read("model.b"), (std::vector<double>{3.5, 3}));
+  EXPECT_TRUE(std::filesystem::exists(to + "/config.json"));
+  EXPECT_TRUE(std::filesystem::exists(to + "/headlab.json"));
+  SafetensorsFile before(from + "/model.safetensors");
+  EXPECT_EQ(before.read("model.w"), (std::vector<double>{1, 2}));
+  // Another takes its place whole, and nothing else is left beside it.
+  write_changed_checkpoint(from, to, {{.name = "w", .shape = {1, 2}, .numbers = {7, 8}}}, "{}\n",
+                           true);
+  SafetensorsFile again(to + "/model.safetensors");
+  EXPECT_EQ(again.read("model.b"), (std::vector<double>{3, 4}));
+  const auto entries = std::filesystem::directory_iterator(at("deep"));
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);
+}
+
+TEST_F(ChangedCheckpoint, IsRefusedInOneLine) {
+  const std::string from = model(), to = at("out");
+  const auto refused = [&](const TensorChange& change) {
+    return refusal_here([&] { write_changed_checkpoint(from, to, {change}, "", false); });
+  };
+  EXPECT_EQ(refused({.name = "v", .shape = {2}, .numbers = {0, 0}}), "model: has no tensor v");
+  EXPECT_EQ(refused({.name = "w", .shape = {2, 1}, .numbers = {0, 0}}),
+            "model: tensor model.w has shape 1 x 2, the plan has 2 x 1");
+  EXPECT_FALSE(std::filesystem::exists(to));
+}
+
+}  // namespace
+}  // namespace headlab
