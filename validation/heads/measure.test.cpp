@@ -176,7 +176,7 @@ TEST(PlantedHeads, OfOnesThatOthersCanWrite) {
   EXPECT_LT(cost[5], 2e-6 * spread[5]);
   EXPECT_LT(cost[0], 2e-6 * spread[0]);
   EXPECT_GT(cost[1], 0.9 * spread[1]);
-  EXPECT_TRUE(says(file, "2 of 6 heads, which the other heads can write"));
+  EXPECT_TRUE(says(file, "2 of its 6 heads, which the other heads can write"));
 }
 
 TEST(PlantedHeads, OfIndependentOnesNoneIsNamed) {

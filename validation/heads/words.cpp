@@ -40,11 +40,14 @@ void say(const MeasuredLayer& layer, const NamedHeads& named, bool by_name, cons
          std::vector<std::string>& words) {
   if (named.heads.empty()) return;
   const bool one = named.heads.size() == 1;
-  const std::string who = by_name ? heads_text(named.heads)
-                                  : std::to_string(named.heads.size()) + " of " +
-                                        std::to_string(layer.shape.heads) + " heads";
+  const std::string count = one ? "one" : std::to_string(named.heads.size());
+  const std::string who = by_name
+                              ? heads_text(named.heads)
+                              : count + " of its " + std::to_string(layer.shape.heads) + " heads";
   std::string size = "together " + percent(named.together);
-  if (one && by_name) size = with_error(*layer.find(figure), named.heads[0]);
+  if (one) {
+    size = by_name ? with_error(*layer.find(figure), named.heads[0]) : percent(named.together);
+  }
   words.push_back(layer_start(layer) + who + (one ? one_does : all_do) + size + of_what);
 }
 
