@@ -181,7 +181,8 @@ DataArrays arrays_of(nb::dict arrays) {
 }
 
 GroupContent content_of(const NetcdfGroup& group) {
-  GroupContent content{.attributes = group.attributes(), .variables = {}, .groups = {}};
+  GroupContent content{
+      .name = std::string(), .attributes = group.attributes(), .variables = {}, .groups = {}};
   for (const std::string& name : group.variables()) {
     content.variables.push_back({.name = name,
                                  .dimensions = group.dimensions(name),
@@ -190,7 +191,8 @@ GroupContent content_of(const NetcdfGroup& group) {
                                  .attributes = group.attributes(name)});
   }
   for (const std::string& name : group.groups()) {
-    content.groups.emplace_back(name, content_of(group.find_group(name)));
+    content.groups.push_back(content_of(group.find_group(name)));
+    content.groups.back().name = name;
   }
   return content;
 }
@@ -204,8 +206,9 @@ nb::dict object_of(GroupContent content) {
         nb::tuple(nb::cast(variable.dimensions)), nb::tuple(nb::cast(variable.shape)), values,
         attributes_object(variable.attributes));
   }
-  for (auto& [name, group] : content.groups) {
-    groups[nb::str(name.c_str())] = object_of(std::move(group));
+  for (GroupContent& group : content.groups) {
+    const nb::str name(group.name.c_str());
+    groups[name] = object_of(std::move(group));
   }
   all["attributes"] = attributes_object(content.attributes);
   all["variables"] = variables;

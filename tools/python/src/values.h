@@ -47,9 +47,10 @@ struct GroupContent {
     NetcdfGroup::Values values;
     std::vector<std::pair<std::string, NetcdfGroup::Attribute>> attributes;
   };
+  std::string name;  ///< empty for that of the file
   std::vector<std::pair<std::string, NetcdfGroup::Attribute>> attributes;
   std::vector<Variable> variables;
-  std::vector<std::pair<std::string, GroupContent>> groups;
+  std::vector<GroupContent> groups;
 };
 
 /// Reads all of a group, with use_netcdf().
