@@ -24,7 +24,7 @@ namespace {
 constexpr std::uint64_t max_header_bytes = 100'000'000;
 constexpr std::size_t length_bytes = 8;
 /// More than any model has; a shape is printed in errors.
-constexpr std::size_t max_axes = 16;
+constexpr std::size_t max_tensor_axes = 16;
 
 std::optional<std::uint64_t> bytes_of_type(std::string_view type) {
   constexpr std::pair<std::string_view, std::uint64_t> sizes[] = {
@@ -171,7 +171,7 @@ class HeaderHandler : public JsonHandler {
   bool number(std::uint64_t number) {
     if (place_ != Place::numbers) return malformed();
     if (field_ == 2) {
-      if (tensor_->shape.size() == max_axes) return malformed();
+      if (tensor_->shape.size() == max_tensor_axes) return malformed();
       tensor_->shape.push_back(number);
       return true;
     }
