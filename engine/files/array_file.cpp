@@ -27,17 +27,16 @@ std::uint64_t numbers_in_item(const ArrayInfo& array) {
   return count;
 }
 
-/// Entries are unpacked when they are first asked for, and kept.
+/// Kept as float32 where that holds the numbers.
 class NpzFile : public ArrayFile {
  public:
-  explicit NpzFile(const std::string& path)
-      : ArrayFile(path),
-        zip_(read_file(path, std::numeric_limits<std::uint64_t>::max()), one_line(path)) {
-    for (const auto& [entry, _] : zip_.entries()) {
+  explicit NpzFile(const std::string& path) : ArrayFile(path) {
+    const ZipFile zip(read_file(path, std::numeric_limits<std::uint64_t>::max()), one_line(path));
+    for (const auto& [entry, _] : zip.entries()) {
       if (!entry.ends_with(".npy")) {
         reject({path}, "", "has entry " + one_line(entry, 80) + ", which is no array");
       }
-      const std::string name = entry.substr(0, entry.size() - 4), bytes = zip_.read(entry);
+      const std::string name = entry.substr(0, entry.size() - 4), bytes = zip.read(entry);
       if (const auto text = npy_text(bytes)) {
         texts_[name] = *text;
         continue;
@@ -45,21 +44,34 @@ class NpzFile : public ArrayFile {
       NpyArray array =
           parse_npy_array(bytes, path + ": " + one_line(entry, 80), 0, max_axes_of_entry);
       arrays_[name] = {array.kind, array.shape};
-      values_[name] = std::move(array.values);
+      if (array.kind == NumberKind::half || array.kind == NumberKind::single) {
+        std::vector<float>& to = singles_[name];
+        to.reserve(array.values.size());
+        for (const double value : array.values) to.push_back(static_cast<float>(value));
+      } else {
+        exact_[name] = std::move(array.values);
+      }
     }
   }
 
   std::vector<double> read(const std::string& name, std::uint64_t first,
                            std::uint64_t count) override {
-    const std::vector<double>& all = values_.at(name);
     const std::uint64_t item = numbers_in_item(arrays_.at(name));
-    const auto part = std::span(all).subspan(first * item, count * item);
-    return {part.begin(), part.end()};
+    const auto single = singles_.find(name);
+    return single == singles_.end() ? part(exact_.at(name), first * item, count * item)
+                                    : part(single->second, first * item, count * item);
   }
 
  private:
-  ZipFile zip_;
-  std::map<std::string, std::vector<double>> values_;
+  template <class T>
+  static std::vector<double> part(const std::vector<T>& all, std::uint64_t first,
+                                  std::uint64_t count) {
+    const auto some = std::span(all).subspan(first, count);
+    return {some.begin(), some.end()};
+  }
+
+  std::map<std::string, std::vector<float>> singles_;
+  std::map<std::string, std::vector<double>> exact_;
 };
 
 class SafetensorsArrays : public ArrayFile {
