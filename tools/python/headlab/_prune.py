@@ -401,8 +401,9 @@ def prune(
 ) -> Plan:  # fmt: skip
     """See Measured.prune."""
     setting = engine.RemovalSetting()
-    if text("by", by) not in engine.removal_orders:
-        raise ScenarioError(f"by: {by!r} is no order{suggestion(by, engine.removal_orders)}")
+    orders = engine.removal_orders()
+    if text("by", by) not in orders:
+        raise ScenarioError(f"by: {by!r} is no order{suggestion(by, orders)}")
     setting.by, setting.refit, setting.seed = by, flag("refit", refit), index("seed", seed)
     found, source = _layers_of(measured, source, layers, threads)
     heads = _heads_of(found)

@@ -267,18 +267,19 @@ void bind_heads_on_text(nb::module_& module) {
           [](const RemovableLayers& of, int number) {
             return matrix_object(of.of(number).moment());
           },
-          nb::arg("layer"))
+          nb::arg("layer"), nb::sig("def moment(self, layer: int) -> typing.Any"))
       .def(
           "map",
           [](const RemovableLayers& of, int number) { return matrix_object(of.of(number).map()); },
-          nb::arg("layer"))
+          nb::arg("layer"), nb::sig("def map(self, layer: int) -> typing.Any"))
       .def(
           "mean",
           [](const RemovableLayers& of, int number) -> nb::object {
             if (!of.of(number).has_bias()) return nb::none();
             return matrix_object(of.of(number).moments().mean.transpose());
           },
-          nb::arg("layer"), "The mean of z [1, H e], where the bias takes up what it loses.")
+          nb::arg("layer"), nb::sig("def mean(self, layer: int) -> typing.Any"),
+          "The mean of z [1, H e], where the bias takes up what it loses.")
       .def(
           "require",
           [](const RemovableLayers& of, const RemovalSetting& setting) {
@@ -287,10 +288,12 @@ void bind_heads_on_text(nb::module_& module) {
           nb::arg("setting"))
       .def("order", &order_of, nb::arg("setting"), nb::arg("count"))
       .def("predictions", &predictions_of, nb::arg("order"), nb::arg("refit"))
-      .def("without", &maps_without, nb::arg("layer"), nb::arg("heads"), nb::arg("refit"));
+      .def("without", &maps_without, nb::arg("layer"), nb::arg("heads"), nb::arg("refit"),
+           nb::sig("def without(self, layer: int, heads: collections.abc.Sequence[int], refit: "
+                   "bool) -> typing.Any"));
   module.def("removable_layers", &start_removable, nb::arg("activations"), nb::arg("layers"),
              nb::arg("threads").none());
-  module.attr("removal_orders") = nb::cast(removal_orders());
+  module.def("removal_orders", &removal_orders);
   module.def("write_changed_checkpoint", &write_changes, nb::arg("checkpoint"), nb::arg("out"),
              nb::arg("changes"), nb::arg("record"), nb::arg("overwrite"));
   nb::class_<MeasuredHeads>(module, "MeasuredHeads")
