@@ -214,6 +214,15 @@ std::string refusal(const Condition& condition) {
   return "";
 }
 
+TEST(MakePlan, TakesTheTruthThatIsGivenAtPoints) {
+  Condition condition = from_file();
+  condition.queries = PointQueries{.points = {{3, 5}, {3, 4}}, .truth = {7, -1}};
+  EXPECT_EQ(make_plan(condition).truth, (std::vector<double>{7, -1}));
+  // Without it the rows say it, where they can.
+  condition.queries = PointQueries{.points = {{3, 4}}};
+  EXPECT_NE(make_plan(condition).truth, (std::vector<double>{-1}));
+}
+
 TEST(MakePlan, RefusesQueriesAtWhichAFileSaysNothing) {
   Condition condition = from_file();
   condition.queries = PointQueries{.points = {{3, 4}, {3, 5}}};

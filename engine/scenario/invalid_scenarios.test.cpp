@@ -452,7 +452,7 @@ TEST_F(BadDataFiles, AreRefused) {
 ! s.toml:6:39: data.regression.column: names column 9, the file has columns 0 to 4
 5 design = { law = "file", path = "good.csv" }
 6 regression = { law = "file", column = 0 }
-! s.toml:15:7: queries.law: must be "design": a regression of law "file" is known at the rows of the file only
+! s.toml:15:7: queries.law: must be "design": a regression of law "file" is known at the rows of the file only - or give the truth at the points
 5 design = { law = "file", path = "one.csv" }
 6 regression = { law = "file", column = 0 }
 15 law = "design"

@@ -226,11 +226,16 @@ class ConditionReader {
     const Value& queries = root_.need("queries", "a section with law = \"points\" or \"design\"");
     read_law(queries, "queries", s_.queries.own());
     TableReader(queries, "queries").checked([&] {
-      if (std::holds_alternative<FileRegression>(*s_.regression) &&
-          !std::holds_alternative<DesignQueries>(*s_.queries)) {
+      const auto* points = std::get_if<PointQueries>(&*s_.queries);
+      const bool has_truth = points != nullptr && !points->truth.empty();
+      const bool of_rows = std::holds_alternative<FileRegression>(*s_.regression);
+      if (of_rows && points != nullptr && !has_truth) {
         throw ParameterError("law",
                              "must be \"design\": a regression of law \"file\" is known at the "
-                             "rows of the file only");
+                             "rows of the file only - or give the truth at the points");
+      }
+      if (has_truth && !of_rows) {
+        throw ParameterError("truth", "is given with a regression of law \"file\" alone");
       }
       std::visit([&](const auto& law) { law.check(d_); }, *s_.queries);
     });

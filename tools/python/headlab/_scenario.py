@@ -57,18 +57,33 @@ def _with_column(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     rows = as_rows(design, "data.design")
     if rows.ndim != 2 or not rows.size:
         raise ScenarioError(f"data.design: has shape {list(rows.shape)}, needs rows [N, d]")
-    values = as_rows(regression(rows.copy()), "data.regression")
-    if values.shape != (len(rows),):
-        raise ScenarioError(
-            f"data.regression: gives numbers of shape {list(values.shape)}, needs one a row, "
-            f"[{len(rows)}]"
-        )
-    if not np.isfinite(values).all():
-        row = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise ScenarioError(f"data.regression: is {values[row]} at row {row} of data.design")
-    table = np.column_stack([rows.astype(np.float64), values])
+
+    def evaluated(at: NDArray[Any], where: str) -> NDArray[Any]:
+        values = as_rows(regression(at.copy()), "data.regression")
+        if values.shape != (len(at),):
+            raise ScenarioError(
+                f"data.regression: gives numbers of shape {list(values.shape)}, needs one a row, "
+                f"[{len(at)}]"
+            )
+        if not np.isfinite(values).all():
+            row = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise ScenarioError(f"data.regression: is {values[row]} at row {row} of {where}")
+        return values
+
+    queries = tree.get("queries")
+    if isinstance(queries, Mapping) and queries.get("law") == "points" and "truth" not in queries:
+        points = queries.get("points")
+        if isinstance(points, list | tuple):
+            points = array_of_lists(points, "queries.points")
+        if is_array(points):
+            points = as_rows(points, "queries.points")
+            if points.ndim == 2 and points.shape[1] == rows.shape[1]:  # others are refused later
+                at = evaluated(points.astype(np.float64), "queries.points")
+                queries = {**queries, "truth": at.astype(np.float64).tolist()}
+    table = np.column_stack([rows.astype(np.float64), evaluated(rows, "data.design")])
     return {
         **tree,
+        **({} if queries is None else {"queries": queries}),
         "data": {
             **data,
             "design": {"law": "file", "path": table},

@@ -272,6 +272,25 @@ def test_a_regression_may_be_a_function_of_rows(small: dict[str, Any], tmp_path:
     assert np.array_equal(hl.run(tmp_path / "out" / "scenario.toml")["mse"], r["mse"])
 
 
+def test_a_function_gives_the_truth_at_points(small: dict[str, Any]) -> None:
+    points = np.linspace(-1, 1, 18).reshape(3, 6)
+    made = with_rows(small, truth)
+    made["queries"] = {"law": "points", "points": points.tolist()}
+    r = hl.run(made)
+    assert np.array_equal(r["truth"][0], truth(points))
+    # As the truth of a scenario in text, to the bit; another truth is another bias.
+    column = with_rows(small, {"law": "file", "column": 6})
+    column["data"]["design"] = np.column_stack([made["data"]["design"], truth(made["data"]["design"])])
+    column["queries"] = {**made["queries"], "truth": truth(points).tolist()}
+    assert np.array_equal(r["head_bias"], hl.run(column)["head_bias"])
+    column["queries"]["truth"][0] += 1
+    assert not np.array_equal(r["head_bias"], hl.run(column)["head_bias"])
+    with pytest.raises(hl.ScenarioError, match="inf at row 1 of queries.points"):
+        hl.run(changed(made, "data.regression", lambda x: np.where(x[:, 0] == points[1, 0], np.inf, 0.0)))
+    with pytest.raises(hl.ScenarioError, match="queries.truth: has 2 numbers for 3 points"):
+        hl.run(changed(made, "queries.truth", [0.0, 1.0]))
+
+
 @pytest.mark.parametrize(
     ("regression", "says"),
     [

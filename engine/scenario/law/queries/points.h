@@ -18,13 +18,16 @@ struct PointQueries {
   static constexpr const char* summary = "the points as given";
 
   std::vector<std::vector<double>> points = {};  ///< [Q][d]
+  std::vector<double> truth = {};  ///< [Q], of a regression that is known at rows alone
 
   template <class Visitor>
   void parameters(Visitor& visit) {
     visit.required("points", points, within(-1e15, 1e15), "[Q][d]");
+    visit.optional("truth", truth, within(-1e15, 1e15), "[Q], m there, of regression file");
   }
 
-  /// Throws ParameterError unless every point has d coordinates and there is at least one.
+  /// Throws ParameterError unless every point has d coordinates, there is at least one, and the
+  /// truth is given at all or none.
   void check(int d) const {
     if (points.empty()) throw ParameterError("points", "is empty, needs at least one point");
     if (points.size() > 1000000) {
@@ -40,13 +43,17 @@ struct PointQueries {
                                  ", the design has dim " + std::to_string(d));
       }
     }
+    if (!truth.empty() && truth.size() != points.size()) {
+      throw ParameterError("truth", "has " + std::to_string(truth.size()) + " numbers for " +
+                                        std::to_string(points.size()) + " points");
+    }
   }
 
   /// Number of query points, Q.
   int size() const { return static_cast<int>(points.size()); }
 
   QuerySet generate(int, const DesignSampler&, const Table&) const {
-    QuerySet set;
+    QuerySet set{.truth = truth};
     set.points.reserve(points.size() * points[0].size());
     for (const auto& point : points) {
       set.points.insert(set.points.end(), point.begin(), point.end());
