@@ -537,7 +537,8 @@ TEST_F(Checkpoint, TheArchitectureComesFromTheConfiguration) {
       refused(R"({"model_type": "gemma9"})"),
       "model_type: is \"gemma9\" (allowed: bert, bloom, camembert, deit, distilbert, falcon, "
       "gemma, gemma2, gemma3, gemma3_text, glm4, gpt2, gpt_neox, gpt_oss, granite, llama, "
-      "mistral, mixtral, olmo2, opt, phi, phi3, qwen2, qwen2_moe, qwen3, qwen3_moe, roberta, "
+      "mistral, mixtral, olmo2, opt, phi, phi3, qwen2, qwen2_5_vl_text, "
+      "qwen2_moe, qwen2_vl_text, qwen3, qwen3_moe, roberta, "
       "smollm3, stablelm, starcoder2, vit, xlm-roberta) - did you mean \"gemma\"? - other models "
       "compute attention in other ways: name their tensors with --query and --key");
   EXPECT_EQ(refused(R"({"model_type": 7})").substr(0, 16), "model_type: is 7");
