@@ -320,11 +320,13 @@ double draw_legend(Canvas& canvas, const std::vector<LegendEntry>& entries) {
   texts = distinct_labels(texts, characters_in(right - at.x - 34));
   for (const LegendEntry& entry : entries) {
     const std::string& text = texts[static_cast<std::size_t>(&entry - entries.data())];
-    const double key = entry.line ? 34 : 16;
+    const double key = entry.line || entry.style != nullptr ? 34 : 16;
     const double width = key + text_width(text) + 14;
     if (place.x > at.x && place.x + width > right) place = {at.x, place.y + text_size + 6};
     const std::string color = "c" + std::to_string(entry.color % colors);
-    if (entry.line) {
+    if (entry.style != nullptr) {
+      canvas.line({place.x, place.y}, {place.x + 26, place.y}, entry.style + (" " + color));
+    } else if (entry.line) {
       canvas.line({place.x, place.y}, {place.x + 26, place.y}, "line " + color);
       canvas.mark(entry.color, {place.x + 13, place.y}, entry.hollow);
     } else {

@@ -109,6 +109,7 @@ struct LegendEntry {
   std::string text;
   bool hollow = false;
   bool line = false;
+  const char* style = nullptr;  ///< of a line without marks: "theory"
 };
 double draw_legend(Canvas& canvas, const std::vector<LegendEntry>& entries);
 

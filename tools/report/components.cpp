@@ -235,6 +235,7 @@ Canvas draw_components(ComponentsPicture& picture, double picture_width) {
     legend.push_back({one.color, one.name, false, picture.layout.numeric()});
   }
   if (!picture.layout.along) legend.clear();
+  if (picture.compared) legend.push_back({0, "closed form", false, false, "theory"});
   const double top = along ? legend_height(picture_width, legend) + 4 : 12;
   Canvas canvas = canvas_of_panels(panels, picture_width, top, cell, legend);
   std::vector<std::string> titles;

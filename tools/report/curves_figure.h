@@ -15,7 +15,8 @@ struct FigureCurve {
   std::string name;
   std::vector<double> x = {};
   std::vector<Estimate> y = {};
-  std::string note = {};  ///< written at its end: "slope −0.80"
+  std::string note = {};              ///< written at its end: "slope −0.80"
+  std::vector<double> computed = {};  ///< by closed forms, NaN or nothing where there are none
 };
 
 struct CurvesPanel {
@@ -27,13 +28,18 @@ struct CurvesPicture {
   std::string x_title, y_title;
   ScaleKind x_kind = ScaleKind::linear, y_kind = ScaleKind::linear;
   std::vector<CurvesPanel> panels = {};  ///< a curve has its name's colour in all of them
+  /// Of the places 0, 1, ... along x, where values are no numbers and points are not joined.
+  std::vector<std::string> x_words = {};
 };
-
-/// "mean squared error" of "mse"
-std::string figure_words(const std::string& figure);
 
 /// "slope −0.81 ± 0.01"
 std::string slope_note(const Estimate& slope);
+
+/// The numbers that the axis of a curve has to hold.
+void add_values(const FigureCurve& curve, ScaleKind kind, std::vector<double>& all);
+
+/// Colours with the names of curves, and what dots mean where there are any.
+std::vector<LegendEntry> legend_of(const std::vector<FigureCurve>& curves);
 
 Canvas draw_curves(const CurvesPicture& picture, double width);
 

@@ -141,8 +141,8 @@ std::vector<Picture> alike_figures(const Source& source) {
   Table table{.caption = "The most and the least alike heads of each layer shown",
               .headings = {"layer", "most alike", "mean squared cosine", "least alike",
                            "mean squared cosine"}};
-  const Extremes* most = nullptr;
-  std::vector<Extremes> all;
+  const PairExtremes* most = nullptr;
+  std::vector<PairExtremes> all;
   for (const HeadMatrix& matrix : matrices) all.push_back(extremes_of(matrix));
   std::size_t where = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -127,7 +127,15 @@ Canvas canvas_of_panels(std::size_t count, double width, double top, double heig
 
 Canvas draw_panels(double width, const std::vector<AxesPanel>& panels, const PanelAxes& all,
                    const std::vector<LegendEntry>& legend) {
-  constexpr double below = 42;
+  std::vector<Tick> words;
+  for (const std::string& word : all.x_words) {
+    words.push_back({static_cast<double>(words.size()), word});
+  }
+  const auto places = static_cast<double>(words.size());
+  const Range of_words{-0.5, places - 0.5};
+  const Scale of_one_panel(ScaleKind::linear, of_words.low, of_words.high, 0,
+                           panel_cells(panels.size(), width, 0, 1).front().width() - 78);
+  const double below = words.empty() ? 42 : room_for_labels(of_one_panel, words).height + 24;
   const bool titled =
       std::ranges::any_of(panels, [](const auto& one) { return !one.title.empty(); });
   const double above = titled ? 42 : 24;
@@ -142,13 +150,13 @@ Canvas draw_panels(double width, const std::vector<AxesPanel>& panels, const Pan
     const AxesPanel& panel = panels[p];
     const Box& of = cells[p];
     const Box box{of.left + 62, of.top + above, of.right - 16, of.top + above + all.height};
-    const Range x = range_of(panel.x_kind, panel.x, 0.04);
+    const Range x = words.empty() ? range_of(panel.x_kind, panel.x, 0.04) : of_words;
     const Range y = range_of(all.y_kind, panel.y, all.margin);
     const Axes axes{box, Scale(panel.x_kind, x.low, x.high, box.left, box.right),
                     Scale(all.y_kind, y.low, y.high, box.bottom, box.top)};
     if (titled) canvas.text({of.left + 18, of.top + 16}, titles[p], "start", "strong label");
     draw_y_axis(canvas, axes, {all.y_title, axes.y.ticks(5)});
-    draw_x_axis(canvas, axes, {all.x_title, ticks_for(axes.x, panel.x)});
+    draw_x_axis(canvas, axes, {all.x_title, words.empty() ? ticks_for(axes.x, panel.x) : words});
     panel.draw(canvas, axes);
   }
   return canvas;
@@ -193,6 +201,11 @@ std::vector<Component> components_of(const Value::Array& conditions) {
     ++color;
   }
   return all;
+}
+
+bool is_picture_name(const std::string& name) {
+  return std::ranges::any_of(figure_entries(),
+                             [&](const PictureEntry& entry) { return entry.name == name; });
 }
 
 std::vector<Picture> figures_of(const Source& source) {

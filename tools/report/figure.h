@@ -31,6 +31,9 @@ struct Picture {
 /// The figure as HTML, called "Figure NUMBER".
 std::string figure_html(const Picture& figure, std::size_t number);
 
+/// A name of pictures of some source.
+bool is_picture_name(const std::string& name);
+
 /// All figures of a source, in their order and with their names.
 std::vector<Picture> figures_of(const Source& source);
 
@@ -63,6 +66,7 @@ struct PanelAxes {
   double height;         ///< of a panel without titles and labels
   double margin = 0.08;  ///< of the range along y, as in range_of()
   ScaleKind y_kind = ScaleKind::linear;
+  std::vector<std::string> x_words = {};  ///< of the places 0, 1, ... along x; none: numbers
 };
 Canvas draw_panels(double width, const std::vector<AxesPanel>& panels, const PanelAxes& all,
                    const std::vector<LegendEntry>& legend);

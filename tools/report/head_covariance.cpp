@@ -62,7 +62,7 @@ void add_rows(Table& table, const HeadMatrix& matrix) {
 }
 
 /// The largest and the smallest covariance of two heads, where they are apart.
-std::string extremes_sentence(const HeadMatrix& matrix, const Extremes& extremes) {
+std::string extremes_sentence(const HeadMatrix& matrix, const PairExtremes& extremes) {
   const auto& [h, l] = extremes.high;
   const auto& [g, m] = extremes.low;
   const std::string highest = estimate_text(matrix.estimate(h, l));
@@ -111,7 +111,7 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
     add_rows(table, matrix);
     with_errors = with_errors && !matrix.errors.empty();
     cut = cut || matrix.heads > max_whole_table;
-    const Extremes extremes = extremes_of(matrix);
+    const PairExtremes extremes = extremes_of(matrix);
     if (!extremes.found || (&matrix != &matrices.front() && &matrix != &matrices.back())) continue;
     finding += (finding.empty() ? "" : " ") + extremes_sentence(matrix, extremes);
   }

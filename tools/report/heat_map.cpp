@@ -152,8 +152,8 @@ HeadMatrix head_matrix(const std::string& title, const Value& rows) {
   return matrix;
 }
 
-Extremes extremes_of(const HeadMatrix& matrix) {
-  Extremes found;
+PairExtremes extremes_of(const HeadMatrix& matrix) {
+  PairExtremes found;
   for (std::size_t h = 0; h < matrix.heads; ++h) {
     for (std::size_t l = h + 1; l < matrix.heads; ++l) {
       const double value = matrix.at(h, l);
@@ -175,7 +175,7 @@ Extremes extremes_of(const HeadMatrix& matrix) {
 Canvas draw_heat_maps(const std::vector<HeadMatrix>& matrices, double width) {
   double low = HUGE_VAL, high = -HUGE_VAL;
   for (const HeadMatrix& matrix : matrices) {
-    const Extremes extremes = extremes_of(matrix);
+    const PairExtremes extremes = extremes_of(matrix);
     if (!extremes.found) continue;
     low = std::min(low, extremes.lowest);
     high = std::max(high, extremes.highest);

@@ -31,12 +31,12 @@ struct HeadMatrix {
 HeadMatrix head_matrix(const std::string& title, const Value& rows);
 
 /// The pairs of heads with the smallest and the largest finite value off the diagonal.
-struct Extremes {
+struct PairExtremes {
   bool found = false;
   std::size_t low[2] = {0, 0}, high[2] = {0, 0};
   double lowest = 0, highest = 0;
 };
-Extremes extremes_of(const HeadMatrix& matrix);
+PairExtremes extremes_of(const HeadMatrix& matrix);
 
 /// Matrices on one scale of shades, one path a shade, which spans the values off their diagonals.
 /// Diagonals are gray where they are beyond it; what is not finite stays empty.

@@ -244,12 +244,18 @@ void require_report_writable(const std::string& option, const std::string& path,
   if (path.empty() || path == "-") {
     throw InvalidInput(option + ": needs the name of a file - write " + option + " report.html");
   }
+  const std::string ending = std::filesystem::path(path).extension().string();
+  for (const char* const other : {".pdf", ".svg", ".png", ".md", ".tex", ".csv"}) {
+    if (ending != other) continue;
+    throw InvalidInput(option + ": " + one_line(path) +
+                       ": a report is HTML - end its name in .html; a browser prints it as PDF");
+  }
   require_no_input(option, path, inputs);
   require_writable(option, path);
   std::error_code none;
   if (std::filesystem::is_regular_file(path, none) && !is_report(path)) {
     throw InvalidInput(option + ": " + one_line(path) +
-                       ": is there already and is no report - choose another place");
+                       ": is there already and is not a report - choose another place");
   }
 }
 

@@ -144,9 +144,10 @@ std::vector<Source> SourceReader::read(const std::string& path) {
   std::vector<Source> sources;
   if (!fs::is_directory(path, error)) {
     if (add(path, sources)) return sources;
-    throw InvalidInput(one_line(path) +
-                       ": is no document of run, theory, validate, allocate, hdi, heads or along - "
-                       "give what --out or --json wrote");
+    throw InvalidInput(
+        one_line(path) +
+        ": is not a document of run, theory, validate, allocate, hdi, heads or along - "
+        "give what --out or --json wrote");
   }
   bool any = false;
   for (const std::string& file : json_files(path)) {

@@ -78,7 +78,7 @@ std::optional<Source> read_document(const std::string& text, const std::string& 
   source.kind = *kind;
   const bool of_conditions = *kind == SourceKind::run || *kind == SourceKind::theory;
   if (of_conditions && !member(source.document, "conditions").is<Value::Array>()) {
-    throw InvalidInput(file + ": its conditions are no list - make it again");
+    throw InvalidInput(file + ": its conditions are not a list - make it again");
   }
   source.conditions = std::max(count, source.shown_conditions().size());
   if (source.kind == SourceKind::run) return source;
@@ -100,6 +100,21 @@ std::optional<Source> read_document(const std::string& text, const std::string& 
     if (seed > 0) source.command += " --seed " + number_text(seed);
   }
   return source;
+}
+
+void keep_conditions(Source& source, const std::vector<std::size_t>& numbers) {
+  Value::Array kept;
+  std::vector<PrecisionCurve> precision;
+  for (const std::size_t number : numbers) {
+    for (PrecisionCurve& curve : source.precision) {
+      if (curve.condition != number) continue;
+      precision.push_back({kept.size(), std::move(curve.points)});
+    }
+    kept.push_back(source.shown_conditions().at(number));
+  }
+  source.document.find("conditions")->data = std::move(kept);
+  source.precision = std::move(precision);
+  source.conditions = numbers.size();
 }
 
 std::vector<std::size_t> spread(std::size_t count, std::size_t most) {

@@ -36,6 +36,9 @@ struct Source {
   bool is_study_of_depth() const;
 };
 
+/// Leaves some conditions alone, of a source that shows all of its conditions.
+void keep_conditions(Source& source, const std::vector<std::size_t>& numbers);
+
 /// Most conditions that a report takes in; more are thinned evenly, keeping first and last.
 inline constexpr std::size_t max_conditions = 4000;
 

@@ -123,37 +123,6 @@ std::string law_text(const Value& value, const std::vector<const Value*>& values
   return text;
 }
 
-void add_key(const DifferingKey& found, Sweep& sweep) {
-  SweptKey key{.key = found.key, .along = {}, .levels = {}};
-  std::map<std::string, std::size_t> numbers;
-  std::vector<const Value*> values;
-  std::vector<std::size_t> places;
-  for (const Value* value : found.values) {
-    const auto [at, is_new] = numbers.emplace(to_json(*value), values.size());
-    if (is_new) values.push_back(value);
-    places.push_back(at->second);
-  }
-  const std::vector<std::string> texts = level_texts(values);
-  const std::vector<double> level_values = level_numbers(values);
-  for (std::size_t i = 0; i < texts.size(); ++i) key.levels.push_back({texts[i], level_values[i]});
-  key.numeric =
-      std::ranges::none_of(key.levels, [](const Level& level) { return std::isnan(level.number); });
-  std::vector<std::size_t> order(key.levels.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  if (key.numeric) {
-    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return key.levels[i].number; });
-  }
-  std::vector<Level> sorted;
-  std::vector<std::size_t> rank(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    sorted.push_back(key.levels[order[i]]);
-    rank[order[i]] = i;
-  }
-  key.levels = std::move(sorted);
-  for (std::size_t c = 0; c < places.size(); ++c) sweep.places[c].push_back(rank[places[c]]);
-  sweep.keys.push_back(std::move(key));
-}
-
 /// True where each level of one key goes with one level of the other.
 bool move_together(const Sweep& sweep, std::size_t a, std::size_t b) {
   std::set<std::pair<std::size_t, std::size_t>> pairs;
@@ -232,6 +201,13 @@ std::string unit_of_key(const std::string& key) {
 
 std::string axis_title(const std::string& key) {
   return words_of_key(key) + unit_of_key(key);
+}
+
+std::string figure_words(const std::string& figure) {
+  if (figure == "mse") return "mean squared error";
+  std::string words = figure;
+  std::ranges::replace(words, '_', ' ');
+  return words;
 }
 
 std::string SweptKey::words() const {
@@ -334,10 +310,45 @@ std::vector<DifferingKey> differing_keys(const Value::Array& conditions) {
   return found;
 }
 
+SweptKey swept_key(const DifferingKey& found, std::vector<std::size_t>& places) {
+  SweptKey key{.key = found.key, .along = {}, .levels = {}};
+  std::map<std::string, std::size_t> numbers;
+  std::vector<const Value*> values;
+  places.clear();
+  for (const Value* value : found.values) {
+    const auto [at, is_new] = numbers.emplace(to_json(*value), values.size());
+    if (is_new) values.push_back(value);
+    places.push_back(at->second);
+  }
+  const std::vector<std::string> texts = level_texts(values);
+  const std::vector<double> level_values = level_numbers(values);
+  for (std::size_t i = 0; i < texts.size(); ++i) key.levels.push_back({texts[i], level_values[i]});
+  key.numeric =
+      std::ranges::none_of(key.levels, [](const Level& level) { return std::isnan(level.number); });
+  std::vector<std::size_t> order(key.levels.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  if (key.numeric) {
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return key.levels[i].number; });
+  }
+  std::vector<Level> sorted;
+  std::vector<std::size_t> rank(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    sorted.push_back(key.levels[order[i]]);
+    rank[order[i]] = i;
+  }
+  key.levels = std::move(sorted);
+  for (std::size_t& place : places) place = rank[place];
+  return key;
+}
+
 Sweep sweep_of(const Value::Array& conditions) {
   Sweep sweep;
   sweep.places.resize(conditions.size());
-  for (const DifferingKey& key : differing_keys(conditions)) add_key(key, sweep);
+  std::vector<std::size_t> places;
+  for (const DifferingKey& key : differing_keys(conditions)) {
+    sweep.keys.push_back(swept_key(key, places));
+    for (std::size_t c = 0; c < places.size(); ++c) sweep.places[c].push_back(places[c]);
+  }
   merge_keys(sweep);
   return sweep;
 }

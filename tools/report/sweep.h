@@ -20,6 +20,9 @@ struct Level {
 /// A key in words, with the unit of a parameter that has one: "training points n", "angle (rad)".
 std::string axis_title(const std::string& key);
 
+/// A figure in words, as for an axis: "mean squared error".
+std::string figure_words(const std::string& figure);
+
 /// A swept key, with keys that move along with it.
 struct SweptKey {
   std::string key;
@@ -61,6 +64,9 @@ struct DifferingKey {
 
 /// In the order of the parameters.
 std::vector<DifferingKey> differing_keys(const Value::Array& conditions);
+
+/// A key with its levels; `places` gets that of each value.
+SweptKey swept_key(const DifferingKey& found, std::vector<std::size_t>& places);
 
 /// Finds the keys by which the parameters of conditions differ.
 Sweep sweep_of(const Value::Array& conditions);

@@ -22,8 +22,8 @@ namespace {
 std::vector<ConditionFigure> condition_figures(const CurvesRequest& request,
                                                const StoredResults& results) {
   const std::string& figure = request.figure;
-  std::vector<ConditionFigure> all;
-  for (std::size_t i = 0; i < results.size(); ++i) {
+  std::vector<ConditionFigure> all(results.size());
+  for (const std::size_t i : request.rows) {
     const StoredCondition stored = results.nodes(i);
     if (stored.layout.mode == MomentMode::separate) {
       throw InvalidInput(request.command + ": is of errors of ensembles, and " +
@@ -48,8 +48,8 @@ std::vector<ConditionFigure> condition_figures(const CurvesRequest& request,
       throw InvalidInput("--figure: " + figure + " has no standard error in " +
                          numbered_condition(i) + " - take more replicates, or another figure");
     }
-    all.push_back({*found, averages.node_counts});
-    if (all.back().counts != all.front().counts) {
+    all[i] = {*found, averages.node_counts};
+    if (all[i].counts != all[request.rows.front()].counts) {
       throw InvalidInput(request.command + ": " + numbered_condition(i) +
                          " has other replicates than the first - run them all with --replicates");
     }
@@ -71,7 +71,8 @@ void require_numbers(const TableColumn& key, const std::string& option) {
 void require_one_seed(const CurvesRequest& request, const TableSource& table) {
   const TableColumn seed = key_of(table, "seed", request.option);
   const auto& seeds = std::get<std::vector<double>>(seed.cells);
-  if (std::ranges::any_of(seeds, [&](double one) { return one != seeds.front(); })) {
+  if (std::ranges::any_of(request.rows,
+                          [&](std::size_t i) { return seeds[i] != seeds[request.rows.front()]; })) {
     throw InvalidInput(request.command + ": conditions have several seeds, and share no draws");
   }
 }
@@ -87,11 +88,57 @@ std::string values_of(const std::vector<const TableColumn*>& keys, std::size_t i
   return text;
 }
 
+/// Whether a key changes along `over` and follows from that and the others.
+bool follows(const std::vector<std::size_t>& rows, const std::vector<const TableColumn*>& keys,
+             const TableColumn* key, const TableColumn& over) {
+  std::map<std::string, std::map<std::string, std::string>> found;
+  bool varies = false;
+  for (const std::size_t i : rows) {
+    auto& along = found[values_of(keys, i, key)];
+    const std::string value = text_at(*key, i);
+    if (along.try_emplace(text_at(over, i), value).first->second != value) return false;
+    varies = varies || along.begin()->second != value;
+  }
+  return varies;
+}
+
 }  // namespace
 
-Curves::Curves(const CurvesRequest& request, const StoredResults& results, const TableSource& table)
-    : over_(key_of(table, request.over, request.option)),
-      figures_(condition_figures(request, results)) {
+std::vector<const TableColumn*> keys_apart(const TableSource& table,
+                                           const std::vector<std::size_t>& rows,
+                                           const TableColumn& over,
+                                           const std::optional<TableColumn>& min_over) {
+  std::vector<const TableColumn*> keys;
+  for (const TableColumn& key : table.keys) {
+    if (key.name != over.name) keys.push_back(&key);
+  }
+  const auto is_min_over = [&](const TableColumn* key) {
+    return min_over && key->name == min_over->name;
+  };
+  const std::vector<const TableColumn*> all = keys;
+  for (const TableColumn* key : all) {
+    if (!is_min_over(key) && follows(rows, keys, key, over)) std::erase(keys, key);
+  }
+  std::erase_if(keys, is_min_over);
+  // What varies with a key that is named needs no name itself.
+  std::vector<const TableColumn*> named;
+  for (const TableColumn* key : keys) {
+    std::map<std::string, std::string> found;
+    bool is_free = false;
+    for (const std::size_t i : rows) {
+      const std::string value = text_at(*key, i);
+      is_free = is_free || found.try_emplace(values_of(named, i), value).first->second != value;
+    }
+    if (is_free) named.push_back(key);
+  }
+  return named;
+}
+
+Curves::Curves(CurvesRequest request, const StoredResults& results, const TableSource& table)
+    : over_(key_of(table, request.over, request.option)) {
+  if (request.rows.empty()) request.rows = rows_where(table, {});
+  first_ = request.rows.front();
+  figures_ = condition_figures(request, results);
   if (request.min_over) min_over_ = key_of(table, *request.min_over, "--min-over");
   require_numbers(over_, request.option);
   if (min_over_ && min_over_->name == over_.name) {
@@ -99,8 +146,8 @@ Curves::Curves(const CurvesRequest& request, const StoredResults& results, const
                        " - name another key");
   }
   require_one_seed(request, table);
-  find_keys(table);
-  for (std::size_t i = 0; i < figures_.size(); ++i) add(request, i);
+  keys_ = keys_apart(table, request.rows, over_, min_over_);
+  for (const std::size_t i : request.rows) add(request, i);
   if (std::ranges::all_of(all_, [](const NamedCurve& one) { return one.points.size() == 1; })) {
     throw InvalidInput(request.option + ": " + over_.name + " has one value alone");
   }
@@ -109,46 +156,6 @@ Curves::Curves(const CurvesRequest& request, const StoredResults& results, const
 
 double Curves::x_of(std::size_t i) const {
   return std::get<std::vector<double>>(over_.cells)[i];
-}
-
-/// Whether a key changes along `over` and follows from that and the others, as a bandwidth by a
-/// formula of n does: it belongs to the points of a curve.
-bool Curves::follows(const std::vector<const TableColumn*>& keys, const TableColumn* key) const {
-  std::map<std::string, std::map<double, std::string>> found;
-  bool varies = false;
-  for (std::size_t i = 0; i < figures_.size(); ++i) {
-    auto& along = found[values_of(keys, i, key)];
-    const std::string value = text_at(*key, i);
-    if (along.try_emplace(x_of(i), value).first->second != value) return false;
-    varies = varies || along.begin()->second != value;
-  }
-  return varies;
-}
-
-void Curves::find_keys(const TableSource& table) {
-  for (const TableColumn& key : table.keys) {
-    if (key.name != over_.name) keys_.push_back(&key);
-  }
-  const auto is_min_over = [&](const TableColumn* key) {
-    return min_over_ && key->name == min_over_->name;
-  };
-  const std::vector<const TableColumn*> all = keys_;
-  for (const TableColumn* key : all) {
-    if (!is_min_over(key) && follows(keys_, key)) std::erase(keys_, key);
-  }
-  std::erase_if(keys_, is_min_over);
-  // What varies with a key that is named needs no name itself.
-  std::vector<const TableColumn*> named;
-  for (const TableColumn* key : keys_) {
-    std::map<std::string, std::string> found;
-    bool is_free = false;
-    for (std::size_t i = 0; i < figures_.size(); ++i) {
-      const std::string value = text_at(*key, i);
-      is_free = is_free || found.try_emplace(values_of(named, i), value).first->second != value;
-    }
-    if (is_free) named.push_back(key);
-  }
-  keys_ = std::move(named);
 }
 
 void Curves::add(const CurvesRequest& request, std::size_t i) {

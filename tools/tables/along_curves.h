@@ -42,33 +42,40 @@ struct CurvesRequest {
   std::string over;     ///< the swept key along which the figure is seen, by any of its names
   std::optional<std::string> min_over;  ///< a key of which each point takes the least
   std::string figure = "mse";           ///< averaged over queries
+  std::vector<std::size_t> rows = {};   ///< of the table; none: all of them
 };
+
+/// The keys that tell curves over `over` apart: without those that follow from it, as a bandwidth
+/// by a formula of n does, which belong to the points of a curve, and those that vary with another.
+std::vector<const TableColumn*> keys_apart(const TableSource& table,
+                                           const std::vector<std::size_t>& rows,
+                                           const TableColumn& over,
+                                           const std::optional<TableColumn>& min_over = {});
 
 /// Curves over a swept key, one for each setting of the others.
 class Curves {
  public:
   /// \param table  the conditions of `results`
   /// Throws InvalidInput where conditions have other draws, or the figure is not there.
-  Curves(const CurvesRequest& request, const StoredResults& results, const TableSource& table);
+  Curves(CurvesRequest request, const StoredResults& results, const TableSource& table);
 
   const std::vector<NamedCurve>& all() const { return all_; }
   const TableColumn& over() const { return over_; }
   const std::optional<TableColumn>& min_over() const { return min_over_; }
-  const std::vector<double>& counts() const { return figures_.front().counts; }
+  const std::vector<double>& counts() const { return figures_[first_].counts; }
   Estimate figure_of(const CurvePoint& point) const {
     return figures_[point.chosen()].figure.figure(counts());
   }
 
  private:
   double x_of(std::size_t i) const;
-  bool follows(const std::vector<const TableColumn*>& keys, const TableColumn* key) const;
-  void find_keys(const TableSource& table);
   void add(const CurvesRequest& request, std::size_t i);
   void finish(NamedCurve& one) const;
 
   TableColumn over_;
   std::optional<TableColumn> min_over_;
-  std::vector<ConditionFigure> figures_;
+  std::vector<ConditionFigure> figures_;  ///< [conditions], of those not asked for empty
+  std::size_t first_ = 0;                 ///< condition that was asked for
   std::vector<const TableColumn*> keys_;  ///< those that tell curves apart
   std::vector<NamedCurve> all_;
 };

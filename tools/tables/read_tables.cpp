@@ -35,7 +35,7 @@ class TableReader {
     if (!fs::is_directory(path, error)) {
       if (!add_file(path)) {
         throw InvalidInput(one_line(path) +
-                           ": is no document of run, theory, validate, allocate, hdi, heads, "
+                           ": is not a document of run, theory, validate, allocate, hdi, heads, "
                            "along or diff - give what --out or --json wrote");
       }
       return;

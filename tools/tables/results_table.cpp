@@ -143,7 +143,7 @@ class ResultsTable : public TableSource {
       Block& block = blocks_.emplace_back(Block{group, {}});
       for (const std::int64_t number : numbers) {
         if (number < 0 || static_cast<std::size_t>(number) >= conditions_) {
-          throw NetcdfError("condition: is none of the file");
+          throw NetcdfError("condition: is not one of the file");
         }
         block.conditions.push_back(static_cast<std::size_t>(number));
       }

@@ -63,22 +63,6 @@ std::string values_text(const TableColumn& key, std::size_t rows) {
   return listed(values);
 }
 
-Rows chosen_rows(const TableSource& source, const TableRequest& request) {
-  Rows rows;
-  for (std::size_t row = 0; row < source.rows; ++row) rows.push_back(row);
-  for (const auto& [name, text] : request.where) {
-    const TableColumn key = key_of(source, name, "--where");
-    const std::string value = text;
-    std::erase_if(rows, [&](std::size_t row) { return !is_value(key, row, value); });
-    if (rows.empty()) {
-      throw InvalidInput("--where " + one_line(name) + "=" + one_line(value) +
-                         ": no row is left (" + one_line(name) + " is " +
-                         values_text(key, source.rows) + ")");
-    }
-  }
-  return rows;
-}
-
 std::vector<TableColumn> chosen_figures(const TableSource& source, const TableRequest& request) {
   std::vector<std::string> names;
   for (const std::string& name : request.figures) {
@@ -354,10 +338,52 @@ TableColumn key_of(const TableSource& source, const std::string& name, const std
   throw InvalidInput(option + ": unknown key \"" + one_line(name) + "\"" + suggestion(name, known));
 }
 
+std::vector<std::string> parse_names(const std::string& option, const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', from), text.size());
+    parts.push_back(text.substr(from, comma - from));
+    if (parts.back().empty()) {
+      throw InvalidInput(option + ": \"" + one_line(text) +
+                         "\" has an empty part - write names with commas between");
+    }
+    from = comma + 1;
+  }
+  return parts;
+}
+
+WhereList parse_where(const std::vector<std::string>& texts) {
+  WhereList where;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      throw InvalidInput("--where: \"" + one_line(text) + "\" is not KEY=VALUE");
+    }
+    where.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return where;
+}
+
+std::vector<std::size_t> rows_where(const TableSource& source, const WhereList& where) {
+  Rows rows;
+  for (std::size_t row = 0; row < source.rows; ++row) rows.push_back(row);
+  for (const auto& [name, text] : where) {
+    const TableColumn key = key_of(source, name, "--where");
+    const std::string value = text;
+    std::erase_if(rows, [&](std::size_t row) { return !is_value(key, row, value); });
+    if (rows.empty()) {
+      throw InvalidInput("--where " + one_line(name) + "=" + one_line(value) +
+                         ": no row is left (" + one_line(name) + " is " +
+                         values_text(key, source.rows) + ")");
+    }
+  }
+  return rows;
+}
+
 ShownTable select_table(std::shared_ptr<const TableSource> source, const TableRequest& request) {
   const auto chosen = std::make_shared<Chosen>(Chosen{.keys = source->keys,
                                                       .figures = chosen_figures(*source, request),
-                                                      .rows = chosen_rows(*source, request)});
+                                                      .rows = rows_where(*source, request.where)});
   if (!request.rows.empty() || request.columns) return two_way_table(*source, request, chosen);
   if (!request.one_figure_a_row) return wide_table(chosen);
   chosen->conditions = source->conditions;

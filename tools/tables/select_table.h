@@ -19,12 +19,21 @@ namespace headlab::tools {
 /// The word that stands for all figures.
 inline constexpr const char* all_figures = "all";
 
+/// Keys and the values that they shall have.
+using WhereList = std::vector<std::pair<std::string, std::string>>;
+
+/// The parts of "a,b,c". Throws InvalidInput, naming `option`, where one is empty.
+std::vector<std::string> parse_names(const std::string& option, const std::string& text);
+
+/// Of texts like "n=50". Throws InvalidInput.
+WhereList parse_where(const std::vector<std::string>& texts);
+
 struct TableRequest {
   std::vector<std::string> figures = {};  ///< those that a terminal shows where there is none
   bool one_figure_a_row = false;          ///< --long
   std::vector<std::string> rows = {};     ///< keys of a two-way table
   std::optional<std::string> columns = {};
-  std::vector<std::pair<std::string, std::string>> where = {};  ///< keys and their values
+  WhereList where = {};
 };
 
 /// A text, or a number with its error.
@@ -48,6 +57,9 @@ struct ShownTable {
 /// A key by its short name, by the whole of it or by the name that results.nc has for it; or a
 /// figure without errors, as n. Throws InvalidInput, naming `option`.
 TableColumn key_of(const TableSource& source, const std::string& name, const std::string& option);
+
+/// The rows in which all of these keys have these values. Throws InvalidInput where none is left.
+std::vector<std::size_t> rows_where(const TableSource& source, const WhereList& where);
 
 /// The text of a cell in full.
 std::string text_at(const TableColumn& column, std::size_t row);

@@ -1,24 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file What `headlab plot` is asked, and the picture that it draws.
+/// \file The picture that `headlab plot` draws.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "tools/cli/options.h"
+#include "tools/cli/commands/plot_request.h"
 
 namespace headlab::tools {
-
-struct PlotArguments {
-  std::string result;
-  std::string figure;
-  std::optional<std::string> x, y, group, min_over, log;
-  double width = 170;  ///< mm
-  std::string out = "-";
-
-  void list(Options& options);
-};
 
 /// The picture as SVG. Throws InvalidInput for what the results cannot give.
 /// \param notes  gets a line for everything that could not be used

@@ -9,21 +9,6 @@ namespace {
 
 constexpr std::uint64_t max_digits = 9;
 
-/// The parts of "a,b,c"; throws InvalidInput, naming `option`, where one is empty.
-Texts names_in(const std::string& option, const std::string& text) {
-  Texts parts;
-  for (std::size_t from = 0; from <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', from), text.size());
-    parts.push_back(text.substr(from, comma - from));
-    if (parts.back().empty()) {
-      throw InvalidInput(option + ": \"" + one_line(text) +
-                         "\" has an empty part - write names with commas between");
-    }
-    from = comma + 1;
-  }
-  return parts;
-}
-
 struct TableArguments {
   Texts results;
   TableRequest request;
@@ -42,7 +27,7 @@ struct TableArguments {
         "--figures", "NAME,...",
         "Figures by their names in results.nc, or all; the default is what the "
         "command's own table shows",
-        [this](const std::string& text) { request.figures = names_in("--figures", text); });
+        [this](const std::string& text) { request.figures = parse_names("--figures", text); });
     options.choice("--format", "NAME",
                    "csv, latex or markdown; the default is what the ending of --out says, or csv",
                    format,
@@ -51,7 +36,7 @@ struct TableArguments {
                     {"markdown", TableFormat::markdown}});
     options.flag("--long", "One figure a row, with its 95 % interval", request.one_figure_a_row);
     options.value("--rows", "KEY,...", "Of a two-way table the swept keys that go down",
-                  [this](const std::string& text) { request.rows = names_in("--rows", text); });
+                  [this](const std::string& text) { request.rows = parse_names("--rows", text); });
     options.text("--columns", "KEY", "Of a two-way table the swept key that goes across",
                  request.columns);
     options.texts("--where", "KEY=VALUE", "Rows where a key has this value alone; may be repeated",
@@ -76,13 +61,7 @@ ExitCode table(const TableArguments& arguments) {
     throw InvalidInput("table: no results given - write headlab table DIR");
   }
   TableRequest request = arguments.request;
-  for (const std::string& text : arguments.where) {
-    const std::size_t equals = text.find('=');
-    if (equals == 0 || equals == std::string::npos) {
-      throw InvalidInput("--where: \"" + one_line(text) + "\" is no KEY=VALUE");
-    }
-    request.where.emplace_back(text.substr(0, equals), text.substr(equals + 1));
-  }
+  request.where = parse_where(arguments.where);
   const bool to_file = arguments.out && arguments.out != "-";
   const TableFormat format = arguments.format ? *arguments.format
                              : to_file        ? format_of_file("--out", *arguments.out)

@@ -189,6 +189,12 @@ class Plots:
                 found[name] = key
         return found | {name: name for name in swept if name not in found}
 
+    def _words(self, names: str) -> str:
+        """Swept keys in words, as a report's axes have them."""
+        swept = {name: key for key in str(self._r.attributes.get("swept", "")).split()
+                 for name in (key, key.rpartition(".")[2])}  # fmt: skip
+        return ", ".join(_engine.axis_title(swept.get(name, name)) for name in names.split(", "))
+
     def _title(self) -> str:
         return str(self._r.attributes.get("title", ""))
 
@@ -306,7 +312,7 @@ class Plots:
                 label=label, color=colour, marker="o", markersize=4, capsize=3,
                 linestyle="-" if along.words is None else "none",
             )  # fmt: skip
-        self._name_axes(ax, along, _label(figure), values)
+        self._name_axes(ax, along, _engine.figure_words(figure), values)
         if len(along.series) > 1:
             _legend(ax, along.series_name)
         return ax
@@ -322,7 +328,7 @@ class Plots:
             from matplotlib.ticker import MaxNLocator
 
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        ax.set(xlabel=along.name, ylabel=name, title=self._title())
+        ax.set(xlabel=self._words(along.name), ylabel=name, title=self._title())
 
     def components(self, over: str | None = None, ax: Axes | None = None) -> Axes:
         """MSE with its terms, bias², variance and covariance, over a swept key.
@@ -361,7 +367,7 @@ class Plots:
                     label=_label(figure), color=colour, marker=marker, markersize=4, capsize=3,
                     linestyle=line if along.words is None else "none",
                 )  # fmt: skip
-        self._name_axes(ax, along, "MSE and its terms", known[0][0])
+        self._name_axes(ax, along, f"{_engine.figure_words('mse')} and its terms", known[0][0])
         if several:
             from matplotlib.lines import Line2D
 
@@ -424,7 +430,7 @@ class Plots:
             markersize=4, capsize=3, label=_label("mse"),
         )  # fmt: skip
         _words_below(ax, at.tolist(), words)
-        ax.set(xlabel=name, ylabel="MSE and its terms", title=self._title())
+        ax.set(xlabel=self._words(name), ylabel=f"{_engine.figure_words('mse')} and its terms", title=self._title())
         if groups:
             above = ax.secondary_xaxis("top")
             centres = [float(at[rows].mean()) for _, rows in groups]
@@ -433,7 +439,7 @@ class Plots:
                 turned = {"rotation": 30, "ha": "left", "rotation_mode": "anchor"}
             above.set_xticks(centres, [label for label, _ in groups], fontsize="small", **turned)
             above.tick_params(length=0)
-            above.set_xlabel(", ".join(keys[n] for n in names[:-1]))
+            above.set_xlabel(self._words(", ".join(keys[n] for n in names[:-1])))
         _legend(ax)
         return ax
 
@@ -668,6 +674,7 @@ def verdicts(v: Iterable[Any], ax: Axes | None = None) -> Axes:
 def draw(
     result: Any, path: str | os.PathLike[str], figure: str = "", *, x: str | None = None,
     y: str | None = None, group: str | None = None, min_over: str | None = None,
+    nested: Sequence[str] = (), where: Mapping[str, Any] | None = None,
     log: str | None = None, width: str = "170mm", dpi: int = 300,
 ) -> list[str]:  # fmt: skip
     """Write a picture of ``headlab plot`` as SVG, PDF or PNG, by the ending of ``path``.
@@ -675,7 +682,7 @@ def draw(
     Parameters
     ----------
     result : Result, study or path
-        What headlab gave, a folder of ``out`` or a file of JSON.
+        What headlab gave, a folder of ``out``, a file of JSON or one of single replicates.
     path : path
         The file, replaced where it is there.
     figure : str
@@ -686,6 +693,10 @@ def draw(
         A swept key, a curve for each of its values.
     min_over : str, optional
         A swept key over which each point takes the least.
+    nested : sequence of str
+        Swept keys of a nested-loop plot, the first changing least.
+    where : mapping, optional
+        Conditions where keys have these values alone.
     log : str, optional
         Logarithmic axes, as "xy".
     width : str
@@ -724,8 +735,9 @@ def draw(
         else:
             place = path_text("result", result)
         assign(
-            arguments, result=place, figure=figure, x=x, y=y, group=group, min_over=min_over, log=log,
-            width=width,
+            arguments, result=place, figure=figure, x=x, y=y, group=group, min_over=min_over,
+            nested=",".join(nested) or None, where=[f"{key}={value}" for key, value in (where or {}).items()],
+            log=log, width=width,
         )  # fmt: skip
         with translated():
             svg, notes = _engine.plot(arguments)

@@ -13,6 +13,7 @@
 #include "kernels/backends.h"
 #include "tools/python/src/studies.h"
 #include "tools/python/src/values.h"
+#include "tools/report/sweep.h"
 
 namespace headlab::python {
 
@@ -131,6 +132,8 @@ NB_MODULE(_engine, module) {
   module.def("toml_of", &toml_of, nb::arg("document"));
   module.def("set_of", &set_of, nb::arg("key"), nb::arg("value"));
   module.def("labels", &labels_object);
+  module.def("axis_title", &tools::axis_title, nb::arg("key"));
+  module.def("figure_words", &tools::figure_words, nb::arg("figure"));
   module.def("build", &build_object, nb::sig("def build() -> dict[str, typing.Any]"));
 
   nb::class_<Job>(module, "Job")

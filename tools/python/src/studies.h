@@ -68,11 +68,16 @@ void bind_arguments(nanobind::module_& module, const char* name) {
               std::ranges::transform(attribute, attribute.begin(),
                                      [](char c) { return c == '-' ? '_' : std::tolower(c); });
               if (attribute != key) continue;
-              if (option.flag ? nb::isinstance<nb::bool_>(value) : nb::isinstance<nb::str>(value)) {
+              std::vector<std::string> texts;
+              if (option.many && nb::try_cast(value, texts)) {
+                if (!texts.empty()) option.read(texts);
+              } else if (option.flag ? nb::isinstance<nb::bool_>(value)
+                                     : nb::isinstance<nb::str>(value)) {
                 if (option.flag && !nb::cast<bool>(value)) return;
                 option.read({option.flag ? "" : nb::cast<std::string>(value)});
               } else if (option.flag || option.has_default || !value.is_none()) {
                 throw nb::type_error(option.flag          ? "True or False"
+                                     : option.many        ? "a list of texts"
                                      : option.has_default ? "a text"
                                                           : "a text or None");
               }

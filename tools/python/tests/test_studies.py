@@ -313,6 +313,7 @@ def test_pictures_have_error_bars(small: dict[str, Any]) -> None:
     ax = r.plot.components()
     assert len(ax.containers) == 4 and all(c.has_yerr for c in ax.containers)
     assert ax.get_xlabel() == "bandwidth"
+    assert ax.get_ylabel() == "mean squared error and its terms"
     data = ax.containers[0].lines[0].get_ydata()
     assert np.array_equal(data, r["mse"])
     assert r.plot.figure("output_correlation", over="heads.kernel.bandwidth").containers[0].has_yerr
@@ -343,6 +344,7 @@ def test_pictures_are_those_of_a_report(small: dict[str, Any]) -> None:
     ax = r.plot.components()
     assert [c.lines[0].get_color() for c in ax.containers] == ["#000000", "#0072b2", "#e69f00", "#009e73"]
     assert ax.get_xscale() == "log"
+    assert ax.get_xlabel() == "training points n"
     # Bars are two standard errors to either side.
     (segments,) = [c.lines[2][0].get_segments() for c in ax.containers][:1]
     assert np.allclose([s[1, 1] - s[0, 1] for s in segments], 4 * r["mse_mcse"], rtol=1e-9)
@@ -370,6 +372,10 @@ def test_pictures_of_reports_become_files(small: dict[str, Any], tmp_path: Path)
     png = (tmp_path / "a.png").read_bytes()
     assert png.startswith(b"\x89PNG") and abs(int.from_bytes(png[16:20]) - 840) <= 1
     plot.draw(hl.validate(CONJECTURE), tmp_path / "v.svg", "verdicts")
+    plot.draw(r, tmp_path / "n.svg", "mse", nested=["n"], where={"count": 2})
+    assert ">training points n: 10, 40, 160<" in (tmp_path / "n.svg").read_text()
+    with pytest.raises(hl.ScenarioError, match="--where n=11: no row is left"):
+        plot.draw(r, tmp_path / "n.svg", "mse", where={"n": 11})
     with pytest.raises(hl.ScenarioError, match="needs an ending of .svg, .pdf or .png"):
         plot.draw(r, tmp_path / "a.gif")
     with pytest.raises(hl.ScenarioError, match="mze is unknown"):
@@ -396,7 +402,7 @@ def test_pictures_of_many_conditions_can_be_read(small: dict[str, Any], subspace
     many = hl.run(hl.sweep(small, {"data.n": list(range(10, 130))}), replicates=8)
     assert not overlap(many.plot.decomposition())
     lines = r.plot.components()
-    assert lines.get_xlabel() == "data.n" and lines.get_ylabel() == "MSE and its terms"
+    assert lines.get_xlabel() == "training points n"
     assert lines.get_title() == "small" and len(lines.containers) == 4 * 4
     assert words_of(lines)[4:] == ["bandwidth", "1", "1.25", "1.5", "2"]
     heads = hl.run(hl.sweep(small, {"heads.count": [1, 2]})).plot.components()
