@@ -34,7 +34,7 @@ class NpzFile : public ArrayFile {
     const ZipFile zip(read_file(path, std::numeric_limits<std::uint64_t>::max()), one_line(path));
     for (const auto& [entry, _] : zip.entries()) {
       if (!entry.ends_with(".npy")) {
-        reject({path}, "", "has entry " + one_line(entry, 80) + ", which is no array");
+        reject({path}, "", "has entry " + one_line(entry, 80) + ", which is not an array");
       }
       const std::string name = entry.substr(0, entry.size() - 4), bytes = zip.read(entry);
       if (const auto text = npy_text(bytes)) {

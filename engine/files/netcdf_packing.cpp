@@ -21,7 +21,7 @@ std::vector<double> numbers_of(int group, int variable, const char* name,
   if (status == NC_ENOTATT) return {};
   check_netcdf(status, about);
   if (type == NC_CHAR || type > NC_UINT64) {
-    throw NetcdfError(about + " has attribute " + name + " that is no number");
+    throw NetcdfError(about + " has attribute " + name + " that is not a number");
   }
   std::vector<double> numbers(length);
   check_netcdf(nc_get_att_double(group, variable, name, numbers.data()), about);

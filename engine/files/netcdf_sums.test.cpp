@@ -270,7 +270,7 @@ TEST_F(PackedFiles, AreRefusedWhereTheirAttributesSayNothing) {
   EXPECT_EQ(refused([](int file, int variable) {
               return nc_put_att_text(file, variable, "scale_factor", 3, "0.5");
             }),
-            "is damaged: variable /x has attribute scale_factor that is no number");
+            "is damaged: variable /x has attribute scale_factor that is not a number");
   EXPECT_EQ(refused([&](int file, int variable) {
               return nc_put_att_double(file, variable, "add_offset", NC_DOUBLE, 2, two);
             }),

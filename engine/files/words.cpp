@@ -2,6 +2,7 @@
 #include "engine/files/words.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 
 namespace headlab {
@@ -28,13 +29,24 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 
 }  // namespace
 
+namespace {
+
+std::string lower_case(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+}  // namespace
+
 std::string closest(const std::string& word, const std::vector<std::string>& candidates) {
   std::string best;
   std::size_t least = word.size();
   for (const auto& candidate : candidates) {
     const std::size_t longest = std::max(candidate.size(), word.size());
     if (longest > 64) continue;
-    const std::size_t distance = edit_distance(word, candidate);
+    // A word in capitals is the same word.
+    const std::size_t distance = edit_distance(lower_case(word), lower_case(candidate));
     // Close: at most every third letter is wrong.
     if (distance < least && 3 * distance <= longest + 2) {
       least = distance;

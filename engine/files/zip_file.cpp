@@ -71,7 +71,7 @@ ZipFile::ZipFile(std::string bytes, std::string source)
   // The end is found from behind: a comment may follow it.
   const std::size_t end = bytes_.rfind(end_mark);
   if (end == std::string::npos) {
-    reject({source_}, "", "is no ZIP archive, or is cut short: it has no list of entries");
+    reject({source_}, "", "is not a ZIP archive, or is cut short: it has no list of entries");
   }
   std::uint64_t count = file.number(end + 10, 2);
   std::uint64_t at = file.number(end + 16, 4);

@@ -79,7 +79,7 @@ void require_free_name(const Value::Entry& entry, const std::string& key, const 
     reject(entry.location, key, problem + " - choose another name");
   };
   if (!may_name_measure(name)) {
-    refuse("is no name for a measure: letters, digits and _, 64 at most, and no function");
+    refuse("is not a name for a measure: letters, digits and _, 64 at most, and no function");
   }
   if (std::ranges::count(figure_kinds(), name, &FigureKind::name) > 0) {
     refuse("is the name of a figure");

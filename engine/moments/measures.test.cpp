@@ -133,7 +133,7 @@ TEST(Measures, RefuseWhatIsNoFormulaOfFigures) {
             "m.toml:2:1: measures.n: is a name that results.nc has for something else - choose "
             "another name");
   EXPECT_EQ(line("\"a b\" = \"mse\"\n"),
-            "m.toml:2:1: measures.a b: is no name for a measure: letters, digits and _, 64 at "
+            "m.toml:2:1: measures.a b: is not a name for a measure: letters, digits and _, 64 at "
             "most, and no function - choose another name");
   EXPECT_EQ(line("a = 3\n"),
             "m.toml:2:5: measures.a: is an integer, needs a formula as \"covariance_term / mse\"");

@@ -65,8 +65,8 @@ class Numbers {
     if (found.size() == 1) return *found[0];
     if (found.empty()) {
       reject(of.value->location, of.key,
-             "has a formula with " + one_line(name, 60) + ", which is no number of the scenario" +
-                 suggestion(name, keys));
+             "has a formula with " + one_line(name, 60) +
+                 ", which is not a number of the scenario" + suggestion(name, keys));
     }
     std::string allowed;
     for (const Numbered* one : found) allowed += (allowed.empty() ? "" : " or ") + one->key;

@@ -458,6 +458,7 @@ TEST(law_reader, closest) {
   EXPECT_EQ(closest("badnwidth", words), "bandwidth");
   EXPECT_EQ(closest("lw", words), "law");
   EXPECT_EQ(closest("x", words), "");
+  EXPECT_EQ(closest("LAW", words), "law");
   EXPECT_EQ(closest("", words), "");
   EXPECT_EQ(closest("height", words), "");
   EXPECT_EQ(closest(std::string(100000, 'a'), words), "");

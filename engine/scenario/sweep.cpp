@@ -146,7 +146,7 @@ std::optional<Labels> read_labels(const Value& table, const std::string& name,
     };
     if (word.empty() || word.size() > longest || !std::ranges::all_of(word, fits)) {
       reject(label->location, key,
-             "is no name for a column, as \"angle (rad)\": 1 to 40 characters, and none of " +
+             "is not a name for a column, as \"angle (rad)\": 1 to 40 characters, and none of " +
                  std::string(other));
     }
   }

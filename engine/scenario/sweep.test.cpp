@@ -140,7 +140,7 @@ TEST(Sweep, LabelsAreAKeyThatVariesWithTheOthers) {
   EXPECT_EQ(conditions_of("[sweep]\na = [1, 2]\nlabels = [1, 2]\n"),
             "s.toml:5:11: sweep.labels: has an integer, needs strings");
   EXPECT_EQ(conditions_of("[sweep]\na = [1, 2]\nlabel = \"x.y\"\n").substr(0, 71),
-            "s.toml:5:9: sweep.label: is no name for a column, as \"angle (rad)\": 1 t");
+            "s.toml:5:9: sweep.label: is not a name for a column, as \"angle (rad)\": 1 t");
   EXPECT_EQ(conditions_of("[[sweep]]\na = [1, 2]\n\"h.b\" = [5, 6]\nlabels = [\"x\", \"y\"]\n"),
             "s.toml:6:10: sweep[0]: has labels and several keys that are crossed - give these keys "
             "tables of their own, or zip = true");
@@ -162,7 +162,7 @@ TEST(Sweep, ComputesFormulasOfOtherKeys) {
   EXPECT_EQ(conditions_of("[sweep]\na = [0]\n\"h.width\" = { formula = \"1 / a\" }\n"),
             "s.toml:5:25: h.width.formula: is not finite for a = 0");
   EXPECT_EQ(conditions_of("[sweep]\na = [0]\n\"h.width\" = { formula = \"1 + h.d\" }\n"),
-            "s.toml:5:13: h.width: has a formula with h.d, which is no number of the scenario "
+            "s.toml:5:13: h.width: has a formula with h.d, which is not a number of the scenario "
             "(allowed: a, h.b, h.width) - did you mean \"h.b\"?");
   EXPECT_EQ(conditions_of("[sweep]\na = [0]\n\"h.width\" = { formula = \"1 + h.b\" }\n\"h.b\" = { "
                           "formula = \"h.width\" }\n"),

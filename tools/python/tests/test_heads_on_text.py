@@ -170,5 +170,5 @@ def test_several_files_are_one(tmp_path: Path, layer: dict[str, Any]) -> None:
     with pytest.raises(hl.ScenarioError, match=r'with mask="causal" it is'):
         hl.heads.measure(hl.heads.open_activations(tmp_path / "a.npz", tmp_path / "b.npz"))
     (tmp_path / "d.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:-40])
-    with pytest.raises(hl.ScenarioError, match="is no ZIP archive, or is cut short"):
+    with pytest.raises(hl.ScenarioError, match="is not a ZIP archive, or is cut short"):
         hl.heads.open_activations(tmp_path / "d.npz")
