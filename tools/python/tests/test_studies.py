@@ -374,7 +374,7 @@ def test_pictures_of_reports_become_files(small: dict[str, Any], tmp_path: Path)
     plot.draw(hl.validate(CONJECTURE), tmp_path / "v.svg", "verdicts")
     plot.draw(r, tmp_path / "n.svg", "mse", nested=["n"], where={"count": 2})
     assert ">training points n: 10, 40, 160<" in (tmp_path / "n.svg").read_text()
-    with pytest.raises(hl.ScenarioError, match="--where n=11: no row is left"):
+    with pytest.raises(hl.ScenarioError, match="where n=11: no row is left"):
         plot.draw(r, tmp_path / "n.svg", "mse", where={"n": 11})
     with pytest.raises(hl.ScenarioError, match="needs an ending of .svg, .pdf or .png"):
         plot.draw(r, tmp_path / "a.gif")
