@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/learning/head_gradients.h"
-#include "kernels/moments.h"
+#include "kernels/statistics/moments.h"
 
 namespace headlab {
 

@@ -30,7 +30,7 @@
 
 #include "kernels/hd.h"
 #include "kernels/math.h"
-#include "kernels/moments.h"
+#include "kernels/statistics/moments.h"
 
 namespace headlab {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/host.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 

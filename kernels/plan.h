@@ -10,9 +10,9 @@
 #include "kernels/copy_on_write.h"
 #include "kernels/learning/learning.h"
 #include "kernels/mechanism.h"
-#include "kernels/moments.h"
 #include "kernels/philox.h"
 #include "kernels/sequence.h"
+#include "kernels/statistics/moments.h"
 #include "kernels/table.h"
 
 namespace headlab {

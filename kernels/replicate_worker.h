@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
-#include "kernels/replicate_error.h"
+#include "kernels/statistics/replicate_error.h"
 
 namespace headlab {
 

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "engine/activations/activations.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/files/provenance.h"
 
 namespace headlab {

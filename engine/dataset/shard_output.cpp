@@ -17,7 +17,7 @@
 
 #include "engine/files/atomic_file.h"
 #include "engine/files/error.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/files/temporary_path.h"
 
 namespace headlab {

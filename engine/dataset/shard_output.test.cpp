@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/testing/folder_test.h"
 
 namespace headlab {

@@ -18,7 +18,7 @@
 
 #include "engine/dataset/manifest.h"
 #include "engine/files/error.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/files/sha256.h"
 #include "engine/run/learned_heads.h"
 #include "engine/scenario/world.h"

@@ -11,9 +11,9 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/input_file.h"
-#include "engine/files/netcdf_axes.h"
-#include "engine/files/netcdf_file.h"
-#include "engine/files/safetensors.h"
+#include "engine/files/models/safetensors.h"
+#include "engine/files/netcdf/axes.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/files/zip_file.h"
 
 namespace headlab {

@@ -13,8 +13,8 @@
 #include "engine/files/atomic_file.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/models/safetensors.h"
 #include "engine/files/npy_file.h"
-#include "engine/files/safetensors.h"
 #include "engine/files/temporary_path.h"
 
 namespace headlab {

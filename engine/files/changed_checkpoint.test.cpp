@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/safetensors.h"
+#include "engine/files/models/safetensors.h"
 #include "engine/testing/folder_test.h"
 #include "engine/testing/refusal.h"
 

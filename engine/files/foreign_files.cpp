@@ -23,7 +23,7 @@
 #include "engine/files/available_memory.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "engine/files/netcdf_sums.h"
+#include "engine/files/netcdf/sums.h"
 #include "engine/files/notes.h"
 
 extern char** environ;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/files/netcdf_calls.h"
+#include "engine/files/netcdf/calls.h"
 
 namespace headlab {
 

@@ -11,7 +11,7 @@
 #include "engine/moments/error_terms.h"
 #include "engine/moments/jackknife.h"
 #include "engine/moments/moment_tree.h"
-#include "kernels/moments.h"
+#include "kernels/statistics/moments.h"
 
 namespace headlab {
 

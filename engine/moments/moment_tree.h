@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/moments.h"
+#include "kernels/statistics/moments.h"
 
 namespace headlab {
 

@@ -16,8 +16,8 @@
 #include "kernels/learning/worker.h"
 #include "kernels/parallel_for.h"
 #include "kernels/reference/ensemble.h"
-#include "kernels/replicate_error.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/replicate_error.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 namespace {

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/replay/replay_netcdf.h"
 #include "engine/run/learned_heads.h"
 #include "engine/run/pilot.h"

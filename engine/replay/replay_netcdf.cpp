@@ -7,7 +7,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/json_writer.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/results/condition_record.h"
 #include "engine/results/results_scenario.h"
 #include "engine/scenario/condition.h"

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/files/provenance.h"
 #include "engine/replay/replay.h"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "engine/files/fields.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 
 namespace headlab {
 

@@ -8,7 +8,7 @@
 #include "engine/files/document.h"
 #include "engine/files/input_file.h"
 #include "engine/files/json_writer.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/files/sha256.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/plan_fingerprint.h"

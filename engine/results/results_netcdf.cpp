@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "engine/files/error.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/results/condition_record.h"
 #include "engine/results/netcdf_fields.h"
 #include "engine/results/results_id.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/files/provenance.h"
 #include "engine/results/computed.h"
 #include "engine/results/result.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/moments/moment_tree.h"
 #include "kernels/controls.h"
 

@@ -15,7 +15,7 @@
 #include "engine/files/json_reader.h"
 #include "engine/files/json_sum.h"
 #include "engine/files/json_writer.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/files/words.h"
 #include "engine/moments/layer_estimates.h"
 #include "engine/moments/measures.h"

@@ -11,7 +11,7 @@
 #include "engine/files/error.h"
 #include "engine/files/json_reader.h"
 #include "engine/files/json_writer.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/files/words.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/results_reader.h"

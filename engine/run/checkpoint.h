@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/files/provenance.h"
 #include "engine/moments/moment_tree.h"
 #include "engine/moments/precision.h"

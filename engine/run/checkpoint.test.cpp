@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/results_reader.h"
 #include "engine/run/run.h"

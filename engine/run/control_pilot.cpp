@@ -21,7 +21,7 @@
 #include "kernels/backends.h"
 #include "kernels/parallel_for.h"
 #include "kernels/plan.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 namespace {
@@ -53,7 +53,7 @@ constexpr double float32_rounding = 1e-6, float64_rounding = 1e-13, plain_expone
 /// seen in each, of many keys.
 constexpr std::uint64_t compared_replicates = 4;
 /// Products of weights are accurate where they are more than this of those of a head with itself
-/// (kernels/safe_sums.h).
+/// (kernels/statistics/safe_sums.h).
 constexpr double min_product = 0x1p-30;
 /// A run tests the mean of an adjustment where the skewness of the mean is less
 /// (engine/run/control_check.h).

@@ -17,7 +17,7 @@
 #include "engine/scenario/setup_laws.h"
 #include "kernels/parallel_for.h"
 #include "kernels/plan.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 namespace {

@@ -18,7 +18,7 @@
 #include "kernels/learning/worker.h"
 #include "kernels/parallel_for.h"
 #include "kernels/plan.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 namespace {

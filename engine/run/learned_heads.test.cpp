@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/error.h"
-#include "engine/files/head_file.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/models/head_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/files/provenance.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/moments/estimates.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/results_reader.h"

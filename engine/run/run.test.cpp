@@ -14,7 +14,7 @@
 #include "engine/testing/folder_test.h"
 #include "engine/testing/same_bits.h"
 #include "kernels/backends.h"
-#include "kernels/cuda/status.h"
+#include "kernels/cuda/status/status.h"
 #include "kernels/testing/played_machine.h"
 
 namespace headlab {

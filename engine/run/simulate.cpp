@@ -20,7 +20,7 @@
 #include "kernels/plan.h"
 #include "kernels/stack/stack.h"
 #include "kernels/stack/worker.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/files/provenance.h"
 #include "engine/run/checkpoint.h"
 

@@ -14,7 +14,7 @@
 #include "engine/scenario/preparation.h"
 #include "engine/scenario/sweep.h"
 #include "kernels/copy_on_write.h"
-#include "kernels/moments.h"
+#include "kernels/statistics/moments.h"
 
 namespace headlab {
 

@@ -10,7 +10,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "engine/files/head_file.h"
+#include "engine/files/models/head_file.h"
 #include "engine/files/notes.h"
 #include "engine/files/npy_file.h"
 #include "engine/files/sha256.h"

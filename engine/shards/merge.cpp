@@ -12,7 +12,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/files/words.h"
 #include "engine/results/results_reader.h"
 #include "engine/scenario/condition.h"

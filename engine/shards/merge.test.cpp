@@ -11,7 +11,7 @@
 #include <netcdf.h>
 
 #include "engine/files/error.h"
-#include "engine/files/netcdf_calls.h"
+#include "engine/files/netcdf/calls.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/results_nodes.h"
 #include "engine/run/run.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/files/netcdf_calls.h"
+#include "engine/files/netcdf/calls.h"
 #include "engine/files/provenance.h"
 #include "engine/results/share.h"
 

@@ -43,7 +43,7 @@
 #include "kernels/cpu/window-inl.h"
 #include "kernels/kernel_laws.h"
 #include "kernels/plan.h"
-#include "kernels/weight_sums.h"
+#include "kernels/statistics/weight_sums.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headlab::HWY_NAMESPACE {
@@ -150,8 +150,9 @@ class Ensembles {
   }
 
   /// Writes the statistics [layout.statistics()] of each condition to its place, see
-  /// kernels/moments.h, counts its windows and sets its least effective sample size where sums of
-  /// w^2 are there for every window. Throws std::logic_error where sums contradict one another.
+  /// kernels/statistics/moments.h, counts its windows and sets its least effective sample size
+  /// where sums of w^2 are there for every window. Throws std::logic_error where sums contradict
+  /// one another.
   HWY_ATTR void finish(double centre, std::span<const std::span<double>> statistics,
                        std::span<WindowCounts> counts, std::span<double> sample_sizes) {
     for (PairSums& condition : conditions_) {

@@ -21,8 +21,8 @@
 #include "kernels/cpu/lanes-inl.h"
 #include "kernels/cpu/sums-inl.h"
 #include "kernels/cpu/window-inl.h"
-#include "kernels/moments.h"
 #include "kernels/plan.h"
+#include "kernels/statistics/moments.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headlab::HWY_NAMESPACE {
@@ -162,8 +162,9 @@ class PairSums {
     return products_[q * pairs_ + pair_index(heads_.size(), h, h)];
   }
 
-  /// Writes the statistics of query q, see kernels/moments.h, from its windows. `variance` is the
-  /// factor of sums of w^2, `unit_variance` that of the ensemble's, in noise units.
+  /// Writes the statistics of query q, see kernels/statistics/moments.h, from its windows.
+  /// `variance` is the factor of sums of w^2, `unit_variance` that of the ensemble's, in noise
+  /// units.
   void finish(std::size_t q, const Window* windows, double centre, double variance,
               double unit_variance, double* out) {
     const std::size_t count = heads_.size();

@@ -24,7 +24,7 @@
 #include "kernels/cpu/products-inl.h"
 #include "kernels/cpu/window-inl.h"
 #include "kernels/plan.h"
-#include "kernels/safe_sums.h"
+#include "kernels/statistics/safe_sums.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headlab::HWY_NAMESPACE {

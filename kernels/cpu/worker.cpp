@@ -12,7 +12,7 @@
 #include "kernels/design_point.h"
 #include "kernels/parallel_for.h"
 #include "kernels/replicate_worker.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 #include "kernels/tile.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/worker.cpp"

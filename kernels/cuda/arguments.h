@@ -9,9 +9,9 @@
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/kernel_laws.h"
 #include "kernels/mechanism.h"
-#include "kernels/moments.h"
 #include "kernels/philox.h"
 #include "kernels/sequence.h"
+#include "kernels/statistics/moments.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 

@@ -9,7 +9,7 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/sizes.h"
 #include "kernels/design_point.h"
-#include "kernels/safe_sums.h"
+#include "kernels/statistics/safe_sums.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {

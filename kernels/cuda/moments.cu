@@ -56,8 +56,8 @@ HEADLAB_HD Components pair_of(int index, int count) {
   return {g, g + index};
 }
 
-/// One statistic of one query of one replicate, in the order of kernels/moments.h, except those
-/// that are sums over all pairs of heads, and those of controls.
+/// One statistic of one query of one replicate, in the order of kernels/statistics/moments.h,
+/// except those that are sums over all pairs of heads, and those of controls.
 HEADLAB_KERNEL void statistics_kernel(const StatisticsArguments a) {
   const MomentLayout& layout = a.layout;
   const auto per_query = static_cast<std::int64_t>(layout.per_query());
@@ -152,7 +152,8 @@ HEADLAB_KERNEL void head_numbers_kernel(const ControlArguments a) {
   if (!layout.controlled()) statistics[layout.control_offset() + h] = sum;
 }
 
-/// One controlled statistic of one query of one replicate, in the order of kernels/moments.h.
+/// One controlled statistic of one query of one replicate, in the order of
+/// kernels/statistics/moments.h.
 HEADLAB_KERNEL void controlled_kernel(const ControlArguments a) {
   const MomentLayout& layout = a.layout;
   const auto per_query = static_cast<std::int64_t>(layout.per_query());
@@ -188,7 +189,8 @@ HEADLAB_DEVICE Components components_of(const MomentArguments& a, int index) {
   return a.pairwise ? pair_of(index, a.components) : Components{index, index};
 }
 
-/// One mean or comoment of a leaf, with the operations of leaf_moments in kernels/moments.cpp.
+/// One mean or comoment of a leaf, with the operations of leaf_moments in
+/// kernels/statistics/moments.cpp.
 HEADLAB_KERNEL void leaf_kernel(const MomentArguments a) {
   const std::int64_t numbers = a.per_query + a.pairs;
   const std::int64_t at = number_of_thread();

@@ -35,7 +35,7 @@ namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {
 
 /// Largest safe sum of kernel values, and of their squares, far from overflow; see
-/// kernels/safe_sums.h for the smallest.
+/// kernels/statistics/safe_sums.h for the smallest.
 constexpr double max_safe_sum = 0x1p+90;
 constexpr double max_safe_square = 0x1p+120;
 

@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/cuda/advice.h"
-#include "kernels/cuda/status.h"
+#include "kernels/cuda/status/advice.h"
+#include "kernels/cuda/status/status.h"
 #include "kernels/host.h"
 
 namespace headlab::cuda {

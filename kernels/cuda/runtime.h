@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/advice.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/status/advice.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 

@@ -19,7 +19,7 @@
 
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/projection.h"
-#include "kernels/cuda/status.h"
+#include "kernels/cuda/status/status.h"
 #include "kernels/testing/end_in_time.h"
 
 namespace headlab::cuda {

@@ -9,7 +9,7 @@
 #include "kernels/cuda/sizes.h"
 #include "kernels/laws.h"
 #include "kernels/plan.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "kernels/backend.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 

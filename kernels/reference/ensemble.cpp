@@ -14,7 +14,7 @@
 #include "kernels/controls.h"
 #include "kernels/kernel_laws.h"
 #include "kernels/plan.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 namespace {

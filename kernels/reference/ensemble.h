@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "kernels/moments.h"
 #include "kernels/reference/training_set.h"
+#include "kernels/statistics/moments.h"
 
 namespace headlab {
 
@@ -20,15 +20,15 @@ struct Plan;
 std::vector<double> nw_weights(const Plan& plan, const TrainingSet& tokens, int head, int query,
                                WindowCounts& windows, double* log_weight_sum = nullptr);
 
-/// Writes the statistics of one replicate at one query [layout.per_query()], see kernels/moments.h,
-/// given the weights [H][N] of its heads there.
+/// Writes the statistics of one replicate at one query [layout.per_query()], see
+/// kernels/statistics/moments.h, given the weights [H][N] of its heads there.
 void query_statistics(const Plan& plan, const TrainingSet& tokens,
                       std::span<const std::vector<double>> weights, double* out);
 
 /// 1 / sum_i w_i^2 of weights of sum 1.
 double effective_sample_size(std::span<const double> weights);
 
-/// The statistics of one replicate [layout.statistics()], see kernels/moments.h.
+/// The statistics of one replicate [layout.statistics()], see kernels/statistics/moments.h.
 /// \param min_sample_size gets the least one of all heads and queries; may be null
 std::vector<double> reference_statistics(const Plan& plan, const TrainingSet& sample,
                                          WindowCounts& windows, double* min_sample_size = nullptr);

@@ -9,7 +9,7 @@
 #include "kernels/design_point.h"
 #include "kernels/laws.h"
 #include "kernels/plan.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 

@@ -9,7 +9,7 @@
 #include "kernels/draws.h"
 #include "kernels/philox.h"
 #include "kernels/stack/formulas.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 namespace {

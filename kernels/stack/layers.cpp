@@ -7,7 +7,7 @@
 #include <utility>
 #include <variant>
 
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 

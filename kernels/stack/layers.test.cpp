@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/stack/testing/known_stack.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "kernels/draws.h"
 #include "kernels/stack/subset_sum.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 

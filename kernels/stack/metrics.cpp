@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "kernels/decompositions.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 

@@ -6,10 +6,10 @@
 
 #include <Eigen/Core>
 
-#include "kernels/moments.h"
 #include "kernels/stack/attention.h"
 #include "kernels/stack/layer_metrics.h"
 #include "kernels/stack/tokens.h"
+#include "kernels/statistics/moments.h"
 
 namespace headlab {
 

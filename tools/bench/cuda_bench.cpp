@@ -26,7 +26,7 @@
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/launch_plan.h"
 #include "kernels/cuda/runtime.h"
-#include "kernels/cuda/status.h"
+#include "kernels/cuda/status/status.h"
 #include "kernels/learning/fit.h"
 #include "kernels/learning/worker.h"
 #include "kernels/testing/kernel_choice.h"

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/results/results_reader.h"
-#include "kernels/cuda/status.h"
+#include "kernels/cuda/status/status.h"
 #include "tools/cli/testing/command_line_fixture.h"
 
 namespace headlab {

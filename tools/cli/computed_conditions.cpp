@@ -12,7 +12,7 @@
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/setup_laws.h"
 #include "kernels/kernel_laws.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 #include "validation/diversity/projected_heads.h"
 #include "validation/theory/side_by_side.h"
 

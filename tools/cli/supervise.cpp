@@ -15,7 +15,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/scenario/scenario.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab::tools {
 namespace {

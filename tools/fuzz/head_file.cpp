@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file of heads in NetCDF: bases of full size and finite, or it is rejected. Inputs are edits of
 // one (netcdf_edits.h); the target npy has the files of heads in NPY.
-#include "engine/files/head_file.h"
+#include "engine/files/models/head_file.h"
 
 #include <stdexcept>
 
 #include "engine/files/error.h"
-#include "engine/files/import_heads.h"
+#include "engine/files/models/import_heads.h"
 #include "engine/testing/small_checkpoint.h"
 #include "tools/fuzz/netcdf_edits.h"
 #include "tools/fuzz/target.h"

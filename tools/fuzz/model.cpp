@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A safetensors file as a model of three families: its heads are imported or rejected.
 #include "engine/files/error.h"
-#include "engine/files/import_heads.h"
+#include "engine/files/models/import_heads.h"
 #include "engine/testing/small_checkpoint.h"
 #include "tools/fuzz/target.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The config.json of a model names its family and numbers of heads that the family can have.
-#include "engine/files/model_config.h"
+#include "engine/files/models/model_config.h"
 
 #include "engine/files/error.h"
 #include "tools/fuzz/target.h"

@@ -3,7 +3,7 @@
 // them is not headlab's (docs/measured/fuzzing.md), so that this target is not among those run by
 // default.
 #include "engine/files/error.h"
-#include "engine/files/head_file.h"
+#include "engine/files/models/head_file.h"
 #include "engine/results/stored_figures.h"
 #include "engine/shards/shard_files.h"
 #include "tools/fuzz/stored_runs.h"

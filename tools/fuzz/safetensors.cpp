@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every tensor that the safetensors reader lists can be read in full or is rejected.
-#include "engine/files/safetensors.h"
+#include "engine/files/models/safetensors.h"
 
 #include <cmath>
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every shard that the index of a model checkpoint names is a safetensors file in the folder of the
 // index.
-#include "engine/files/model_checkpoint.h"
+#include "engine/files/models/model_checkpoint.h"
 #include "tools/fuzz/target.h"
 
 namespace headlab::fuzz {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "engine/files/error.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/files/provenance.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/run/run.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Results become a table: JSON of headlab, or edits of a results.nc (stored_runs.h).
 #include "engine/files/error.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "tools/fuzz/stored_runs.h"
 #include "tools/fuzz/target.h"
 #include "tools/tables/write_table.h"

@@ -14,7 +14,7 @@
 #include "engine/files/foreign_files.h"
 #include "engine/files/input_file.h"
 #include "engine/files/json_sum.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/files/words.h"
 #include "engine/results/results_reader.h"
 #include "engine/scenario/scenario.h"

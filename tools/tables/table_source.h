@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/files/document.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 
 namespace headlab::tools {
 

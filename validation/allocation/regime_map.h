@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/files/provenance.h"
 #include "engine/scenario/sweep.h"
 #include "validation/allocation/growth_study.h"

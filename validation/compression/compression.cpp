@@ -9,7 +9,7 @@
 #include "engine/files/error.h"
 #include "engine/files/json_fields.h"
 #include "engine/files/made_by.h"
-#include "engine/files/projected_head.h"
+#include "engine/files/models/projected_head.h"
 #include "kernels/draws.h"
 #include "kernels/parallel_for.h"
 #include "kernels/philox.h"

@@ -12,7 +12,7 @@
 #include <Eigen/Core>
 
 #include "engine/files/fields.h"
-#include "engine/files/head_file.h"
+#include "engine/files/models/head_file.h"
 #include "engine/files/provenance.h"
 #include "engine/moments/jackknife.h"
 #include "engine/scenario/mechanism/low_rank.h"

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/projected_head.h"
+#include "engine/files/models/projected_head.h"
 #include "engine/testing/refusal.h"
 
 namespace headlab {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/files/fields.h"
-#include "engine/files/head_file.h"
+#include "engine/files/models/head_file.h"
 #include "engine/files/provenance.h"
 
 namespace headlab {

@@ -10,7 +10,7 @@
 
 #include "engine/files/array_file.h"
 #include "engine/files/fields.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/files/provenance.h"
 #include "validation/heads/head_figures.h"
 #include "validation/heads/identity.h"

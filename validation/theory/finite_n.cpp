@@ -11,7 +11,7 @@
 #include "engine/files/error.h"
 #include "kernels/kernel_laws.h"
 #include "kernels/parallel_for.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 #include "validation/theory/exact/radial_finite_n.h"
 #include "validation/theory/exact/scalar_finite_n.h"
 #include "validation/theory/mechanisms/finite_n_tokens.h"

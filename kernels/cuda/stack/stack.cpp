@@ -13,7 +13,7 @@
 #include "kernels/stack/metrics.h"
 #include "kernels/stack/ranks.h"
 #include "kernels/stack/stack.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 namespace {

@@ -8,7 +8,7 @@
 #include "engine/files/typography.h"
 #include "engine/moments/error_terms.h"
 #include "engine/moments/layer_estimates.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 #include "tools/cli/call_name.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/layer_table.h"

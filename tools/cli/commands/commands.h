@@ -16,7 +16,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "engine/files/model_config.h"
+#include "engine/files/models/model_config.h"
 #include "engine/files/provenance.h"
 #include "engine/files/words.h"
 #include "engine/results/stored_figures.h"

@@ -8,7 +8,7 @@
 #include "engine/run/run.h"
 #include "engine/scenario/world.h"
 #include "kernels/backends.h"
-#include "kernels/cuda/status.h"
+#include "kernels/cuda/status/status.h"
 #include "kernels/host.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"

@@ -10,7 +10,7 @@
 #include "engine/scenario/resolved_scenario.h"
 #include "engine/scenario/scenario.h"
 #include "kernels/backends.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/result_notes.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/files/import_heads.h"
+#include "engine/files/models/import_heads.h"
 
-#include "engine/files/model_checkpoint.h"
+#include "engine/files/models/model_checkpoint.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
 

@@ -2,7 +2,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "engine/files/architectures.h"
+#include "engine/files/models/architectures.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/stack/stack_setting.h"
 #include "tools/cli/commands/commands.h"

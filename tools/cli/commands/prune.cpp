@@ -5,7 +5,7 @@
 
 #include "engine/activations/activations.h"
 #include "engine/files/changed_checkpoint.h"
-#include "engine/files/model_checkpoint.h"
+#include "engine/files/models/model_checkpoint.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
 #include "validation/heads/removal.h"

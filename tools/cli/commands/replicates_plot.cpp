@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "engine/files/error.h"
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/files/table_file.h"
 #include "engine/files/words.h"
 #include "engine/replay/replicate_figures.h"

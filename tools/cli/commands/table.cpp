@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/files/netcdf_file.h"
+#include "engine/files/netcdf/file.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/tables/read_tables.h"
 #include "tools/tables/write_table.h"

@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "engine/files/error.h"
-#include "engine/files/import_heads.h"
-#include "engine/files/model_checkpoint.h"
+#include "engine/files/models/import_heads.h"
+#include "engine/files/models/model_checkpoint.h"
 #include "engine/files/provenance.h"
 #include "engine/files/words.h"
 #include "engine/results/condition_record.h"

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "kernels/moments.h"
 #include "kernels/reference/training_set.h"
+#include "kernels/statistics/moments.h"
 #include "validation/theory/model/model.h"
 
 namespace headlab {

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 

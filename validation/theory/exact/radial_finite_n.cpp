@@ -13,7 +13,7 @@
 #include "engine/files/error.h"
 #include "kernels/decompositions.h"
 #include "kernels/kernel_laws.h"
-#include "kernels/stopping.h"
+#include "kernels/statistics/stopping.h"
 #include "validation/theory/exact/pair_sums.h"
 #include "validation/theory/exact/scalar_tables.h"
 

@@ -1,0 +1,701 @@
+// SPDX-License-Identifier: Apache-2.0
+// Longer than other files: the small checkpoints at its head serve the tests of every architecture.
+#include "engine/files/models/import_heads.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <unistd.h>
+
+#include <Eigen/Dense>
+#include <gtest/gtest.h>
+
+#include "engine/files/error.h"
+#include "engine/testing/small_checkpoint.h"
+
+namespace headlab {
+namespace {
+
+namespace fs = std::filesystem;
+using Eigen::MatrixXd;
+
+class Checkpoint : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("headlab_checkpoint_" + std::to_string(getpid()));
+    fs::create_directories(folder_);
+    path_ = (folder_ / "c.safetensors").string();
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void write(const SmallCheckpoint& checkpoint) const {
+    std::ofstream(path_, std::ios::binary) << checkpoint.bytes();
+  }
+  HeadFile import(const SmallCheckpoint& checkpoint, const HeadImport& what,
+                  int threads = 1) const {
+    write(checkpoint);
+    return import_heads(path_, what, threads);
+  }
+  /// The refusal without the path it begins with.
+  std::string refusal(const SmallCheckpoint& checkpoint, const HeadImport& what) const {
+    write(checkpoint);
+    return refusal([&] { import_heads(path_, what, 2); });
+  }
+  std::string refusal(const std::function<void()>& action) const {
+    try {
+      action();
+    } catch (const InvalidInput& error) {
+      const std::string line = error.what();
+      return line.starts_with(path_ + ": ") ? line.substr(path_.size() + 2) : line;
+    }
+    return "accepted";
+  }
+  /// What is refused of a config.json.
+  std::string config_refusal(const std::string& text, const char* architecture) const {
+    std::ofstream(path_) << text;
+    return refusal([&] { read_model_config(path_, &find_architecture(architecture)); });
+  }
+
+  fs::path folder_;
+  std::string path_;
+};
+
+/// A matrix from a formula for its elements.
+MatrixXd matrix(int rows, int columns, const std::function<double(int, int)>& element) {
+  MatrixXd w(rows, columns);
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < columns; ++j) w(i, j) = element(i, j);
+  }
+  return w;
+}
+
+/// The projector to the column space, from the normal equations.
+MatrixXd projector(const MatrixXd& w) {
+  return w * (w.transpose() * w).inverse() * w.transpose();
+}
+
+double distance(const MatrixXd& a, const MatrixXd& b) {
+  return (a - b).cwiseAbs().maxCoeff();
+}
+
+/// The head has these weights, and everything else in the file follows from them. Single products
+/// of float32 are exact, the projector is conditioned below 1e4.
+void expect_head(const HeadLayer& layer, std::size_t h, const MatrixXd& w_q, const MatrixXd& w_k,
+                 bool rotary = false) {
+  EXPECT_EQ(layer.w_q[h], w_q);
+  EXPECT_EQ(layer.w_k[h], w_k);
+  const MatrixXd& v = layer.subspaces[h];
+  const auto k = w_k.cols();
+  EXPECT_LE(distance(v.transpose() * v, MatrixXd::Identity(k, k)), 1e-14);
+  EXPECT_LE(distance(v * v.transpose(), projector(w_k)), 1e-11);
+  EXPECT_GT(distance(v * v.transpose(), projector(w_q)), 1e-2);
+  const Eigen::SelfAdjointEigenSolver<MatrixXd> gram(w_k.transpose() * w_k);
+  EXPECT_NEAR(layer.condition_numbers[h],
+              std::sqrt(gram.eigenvalues()(k - 1) / gram.eigenvalues()(0)),
+              1e-9 * layer.condition_numbers[h]);
+  if (rotary) return;
+  const MatrixXd m = w_q * w_k.transpose();
+  const MatrixXd& u = layer.query_subspaces[h];
+  EXPECT_LE(distance(u.transpose() * u, MatrixXd::Identity(k, k)), 1e-14);
+  EXPECT_LE(distance(u * u.transpose(), projector(w_q)), 1e-11);
+  // U^T M M^T U = diag(s^2)
+  const MatrixXd squares = layer.singular_values[h].array().square().matrix().asDiagonal();
+  EXPECT_LE(distance(u.transpose() * m * m.transpose() * u, squares), 1e-12);
+  EXPECT_GE(layer.singular_values[h](0), layer.singular_values[h](k - 1));
+}
+
+constexpr HeadCounts three_heads = {.heads = 3, .kv_heads = 3, .layers = {}, .head_dim = {}};
+
+HeadImport of(const std::string& architecture, const HeadCounts& counts = three_heads) {
+  return {.architecture = &find_architecture(architecture), .counts = counts, .layer = {}};
+}
+
+TEST_F(Checkpoint, Bert) {
+  for (const std::string prefix : {"bert.", ""}) {
+    for (const std::string gain : {"weight", "gamma"}) {
+      const SmallCheckpoint c = small_bert(prefix, gain);
+      const HeadFile file = import(c, of("bert"), 2);
+      EXPECT_EQ(file.heads(), 3);
+      EXPECT_EQ(file.d(), 12);
+      EXPECT_EQ(file.k(), 4);
+      EXPECT_EQ(file.temperature, 2);
+      EXPECT_FALSE(file.rotary);
+      ASSERT_EQ(file.layers.size(), 2u);
+      for (int n = 0; n < 2; ++n) {
+        const std::string layer = prefix + "encoder.layer." + std::to_string(n);
+        // What layer 1 sees left the norm at the end of layer 0.
+        const std::string norm = n == 0 ? prefix + "embeddings.LayerNorm." + gain
+                                        : prefix + "encoder.layer.0.output.LayerNorm." + gain;
+        for (int h = 0; h < 3; ++h) {
+          const auto weight = [&](const std::string& name) {
+            return matrix(12, 4, [&](int i, int j) {
+              return double(c.at(norm, size_t(i))) *
+                     double(c.at(layer + ".attention.self." + name + ".weight",
+                                 size_t((h * 4 + j) * 12 + i)));
+            });
+          };
+          expect_head(file.layers[size_t(n)], size_t(h), weight("query"), weight("key"));
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Checkpoint, Gpt2) {
+  for (const std::string prefix : {"transformer.", ""}) {
+    const SmallCheckpoint c = small_gpt2(prefix);
+    HeadImport one = of("gpt2");
+    one.layer = 1;
+    const HeadFile file = import(c, one);
+    ASSERT_EQ(file.layers.size(), 1u);
+    EXPECT_EQ(file.layers[0].number, 1);
+    EXPECT_EQ(file.temperature, 2);
+    for (int h = 0; h < 3; ++h) {
+      const auto weight = [&](int part) {
+        return matrix(12, 4, [&](int i, int j) {
+          return double(c.at(prefix + "h.1.ln_1.weight", size_t(i))) *
+                 double(c.at(prefix + "h.1.attn.c_attn.weight",
+                             size_t(i * 36 + part * 12 + h * 4 + j)));
+        });
+      };
+      expect_head(file.layers[0], size_t(h), weight(0), weight(1));
+    }
+  }
+}
+
+TEST_F(Checkpoint, ReadsThroughWhatWrapsAModel) {
+  const HeadImport what = of("llama", {6, 3, {}, {}});
+  const HeadFile plain = import(small_llama(), what);
+  for (const char* wrapper : {"_orig_mod.", "module."}) {
+    SmallCheckpoint wrapped;
+    for (const auto& [name, tensor] : small_llama().tensors)
+      wrapped.tensors[wrapper + name] = tensor;
+    const HeadFile file = import(wrapped, what);
+    ASSERT_EQ(file.layers.size(), 2u) << wrapper;
+    EXPECT_EQ(file.layers[1].subspaces, plain.layers[1].subspaces) << wrapper;
+  }
+  SmallCheckpoint other;
+  for (const auto& [name, tensor] : small_llama().tensors) other.tensors["my." + name] = tensor;
+  EXPECT_TRUE(refusal(other, what).starts_with("has no tensor model.layers.0.self_attn.q_proj"));
+}
+
+TEST_F(Checkpoint, LlamaSharesKeys) {
+  const SmallCheckpoint c = small_llama();
+  const HeadFile file = import(c, of("llama", {6, 3, {}, {}}));
+  ASSERT_EQ(file.layers.size(), 2u);
+  EXPECT_TRUE(file.rotary);
+  EXPECT_EQ(file.kv_heads, 3);
+  EXPECT_EQ(file.temperature, std::sqrt(2.0));
+  for (int n = 0; n < 2; ++n) {
+    const std::string layer = "model.layers." + std::to_string(n);
+    const HeadLayer& heads = file.layers[size_t(n)];
+    EXPECT_TRUE(heads.query_subspaces.empty());
+    EXPECT_TRUE(heads.singular_values.empty());
+    for (int h = 0; h < 6; ++h) {
+      const auto weight = [&](const char* name, int head) {
+        return matrix(12, 2, [&](int i, int j) {
+          return double(c.at(layer + ".input_layernorm.weight", size_t(i))) *
+                 double(c.at(layer + ".self_attn." + name + ".weight",
+                             size_t((head * 2 + j) * 12 + i)));
+        });
+      };
+      expect_head(heads, size_t(h), weight("q_proj", h), weight("k_proj", h / 2), true);
+    }
+    EXPECT_EQ(heads.subspaces[0], heads.subspaces[1]);
+    EXPECT_GT(distance(heads.subspaces[1], heads.subspaces[2]), 0.1);
+  }
+}
+
+TEST_F(Checkpoint, ThreadsChangeNothing) {
+  const HeadImport what = of("bert");
+  const HeadFile one = import(small_bert(), what, 1), three = import(small_bert(), what, 3);
+  for (std::size_t n = 0; n < 2; ++n) {
+    for (std::size_t h = 0; h < 3; ++h) {
+      EXPECT_EQ(one.layers[n].subspaces[h], three.layers[n].subspaces[h]);
+      EXPECT_EQ(one.layers[n].query_subspaces[h], three.layers[n].query_subspaces[h]);
+    }
+  }
+}
+
+TEST_F(Checkpoint, RefusesWhatDoesNotFit) {
+  const HeadImport bert = of("bert");
+  const HeadImport llama = of("llama", {6, 3, {}, {}});
+  const std::string query = "bert.encoder.layer.1.attention.self.query.weight";
+  const std::string key = "bert.encoder.layer.1.attention.self.key.weight";
+  ASSERT_EQ(refusal(small_bert(), bert), "accepted");
+  ASSERT_EQ(refusal(small_llama(), llama), "accepted");
+
+  EXPECT_EQ(refusal(SmallCheckpoint(), bert),
+            "has no tensor bert.encoder.layer.0.attention.self.query.weight - is it of another "
+            "architecture than bert, or one shard of several? (then name their folder)");
+  EXPECT_EQ(refusal(small_gpt2(), llama),
+            "has no tensor model.layers.0.self_attn.q_proj.weight - is it of another architecture "
+            "than llama, or one shard of several? (then name their folder)");
+  HeadImport seventh = bert;
+  seventh.layer = 7;
+  EXPECT_EQ(refusal(small_bert(), seventh),
+            "has no tensor bert.encoder.layer.7.attention.self.query.weight (layers found: 0 to 1) "
+            "- choose one of them with --layer, or give the folder of all shards");
+  seventh.counts.layers = 2;
+  EXPECT_EQ(refusal(small_bert(), seventh), "has no layer 7: the model has layers 0 to 1");
+  HeadImport of_three = bert;
+  of_three.counts.layers = 3;
+  EXPECT_EQ(refusal(small_bert(), of_three),
+            "has no tensor bert.encoder.layer.2.attention.self.query.weight (layers found: 0 to 1) "
+            "- choose one of them with --layer, or give the folder of all shards");
+
+  const std::string of_counts = " - are --heads and --kv-heads right?";
+  HeadImport five = bert;
+  five.counts = {5, 5, {}, {}};
+  EXPECT_EQ(refusal(small_bert(), five),
+            "tensors bert.encoder.layer.0.attention.self.query.weight and "
+            "bert.encoder.layer.0.attention.self.key.weight project 12 and 12 dimensions to 12 and "
+            "12, which is not H k and G k for H = 5 heads and G = 5 of keys" +
+                of_counts);
+  HeadImport unshared = llama;
+  unshared.counts = {6, 6, {}, {}};
+  EXPECT_EQ(
+      refusal(small_llama(), unshared),
+      "tensors model.layers.0.self_attn.q_proj.weight and "
+      "model.layers.0.self_attn.k_proj.weight project 12 and 12 dimensions to 12 and 6, which "
+      "is not H k and G k for H = 6 heads and G = 6 of keys" +
+          of_counts);
+  HeadImport ragged = llama;
+  ragged.counts = {6, 4, {}, {}};
+  EXPECT_EQ(refusal(small_llama(), ragged),
+            "--kv-heads: 4 does not divide the 6 heads into groups");
+
+  const auto with = [&](const std::function<void(SmallCheckpoint&)>& change) {
+    SmallCheckpoint c = small_bert();
+    change(c);
+    return refusal(c, bert);
+  };
+  EXPECT_EQ(with([&](auto& c) { c.tensors.erase(key); }),
+            "has no tensor " + key + " (layers found: 0 to 1)");
+  EXPECT_EQ(with([&](auto& c) { c.tensors.erase("bert.embeddings.LayerNorm.weight"); }),
+            "has no tensor bert.embeddings.LayerNorm.weight (layers found: 0 to 1)");
+  EXPECT_EQ(with([&](auto& c) { c.tensors.erase("bert.encoder.layer.0.output.LayerNorm.weight"); }),
+            "has no tensor bert.encoder.layer.0.output.LayerNorm.weight (layers found: 0 to 1)");
+  EXPECT_EQ(with([&](auto& c) { c.tensors[key].shape = {144}; }),
+            "tensor " + key + " is 144, needs two axes of usual lengths");
+  EXPECT_EQ(with([&](auto& c) {
+              c.tensors[key] = {{0, 12}, {}};
+            }),
+            "tensor " + key + " is 0 x 12, needs two axes of usual lengths");
+  EXPECT_EQ(with([&](auto& c) {
+              c.tensors["bert.embeddings.LayerNorm.weight"] = {{1}, {1.0f}};
+            }),
+            "tensor bert.embeddings.LayerNorm.weight is 1, needs 12");
+  EXPECT_EQ(with([&](auto& c) { c.tensors[query].numbers[5] = INFINITY; }),
+            "tensor \"" + query + "\" has a number that is not finite");
+  SmallCheckpoint normed = small_llama();
+  normed.add("model.layers.1.self_attn.q_norm.weight", {2}, 1, true);
+  EXPECT_EQ(
+      refusal(normed, llama),
+      "has tensor model.layers.1.self_attn.q_norm.weight: heads of llama do not normalise their "
+      "queries - is it of another architecture?");
+  SmallCheckpoint narrow;
+  narrow.add("h.0.attn.c_attn.weight", {12, 24}, 1);
+  EXPECT_EQ(
+      refusal(narrow, of("gpt2")),
+      "tensor h.0.attn.c_attn.weight projects 12 dimensions to 24, which is not (H + 2 G) k for "
+      "H = 3 heads and G = 3 of keys - are --heads and --kv-heads right?");
+}
+
+TEST_F(Checkpoint, HeadsWithoutFullRankAreLeftOut) {
+  const std::string key = "bert.encoder.layer.1.attention.self.key.weight";
+  const HeadFile whole = import(small_bert(), of("bert"));
+  EXPECT_TRUE(whole.deficient.empty());
+  EXPECT_TRUE(whole.layers[1].heads.empty());
+  SmallCheckpoint c = small_bert();
+  auto& numbers = c.tensors[key].numbers;
+  // Head 0 of layer 1 is zero, head 2 reads the same direction twice.
+  std::fill_n(numbers.begin(), 48, 0.0f);
+  for (std::size_t i = 0; i < 12; ++i) numbers[11 * 12 + i] = numbers[10 * 12 + i];
+  const HeadFile file = import(c, of("bert"));
+  ASSERT_EQ(file.deficient.size(), 2u);
+  EXPECT_EQ(file.deficient[0].layer, 1);
+  EXPECT_EQ(file.deficient[0].head, 0);
+  EXPECT_EQ(file.deficient[0].rank, 0);
+  EXPECT_EQ(file.deficient[1].head, 2);
+  EXPECT_EQ(file.deficient[1].rank, 3);
+  EXPECT_EQ(file.heads(), 3);
+  EXPECT_EQ(file.layers[0].subspaces.size(), 3u);
+  EXPECT_EQ(file.layers[1].heads, std::vector<int>{1});
+  ASSERT_EQ(file.layers[1].subspaces.size(), 1u);
+  EXPECT_EQ(file.layers[1].subspaces[0], whole.layers[1].subspaces[1]);
+  EXPECT_EQ(file.layers[1].query_subspaces[0], whole.layers[1].query_subspaces[1]);
+
+  // The file has their places, and a reader leaves them out again.
+  const std::string path = (folder_ / "h.nc").string();
+  write_head_file(path, file);
+  const HeadFile read = read_head_file(path);
+  EXPECT_EQ(read.heads(), 3);
+  EXPECT_TRUE(read.layers[0].heads.empty());
+  EXPECT_EQ(read.layers[0].w_q[2], whole.layers[0].w_q[2]);
+  EXPECT_EQ(read.layers[1].heads, std::vector<int>{1});
+  ASSERT_EQ(read.layers[1].w_k.size(), 1u);
+  EXPECT_EQ(read.layers[1].w_k[0], whole.layers[1].w_k[1]);
+  HeadImport one = of("bert");
+  one.layer = 1;
+  const std::string npy = (folder_ / "h.npy").string();
+  write_head_file(npy, import(c, one));
+  EXPECT_EQ(read_head_file(npy).heads(), 1);
+
+  // A layer without heads is left out; a model without heads is refused.
+  for (auto& number : numbers) number = 0;
+  EXPECT_EQ(import(c, of("bert")).layers.size(), 1u);
+  EXPECT_EQ(refusal(c, one), "has no head whose keys have full rank");
+}
+
+/// Heads of every family, from small tensors under its names with the same numbers.
+class Families : public Checkpoint {
+ protected:
+  static constexpr int d = 12, heads = 4, k = 3;
+
+  static double number(int row, int column, std::uint32_t salt) {
+    std::uint32_t state = 2654435761u * (salt + 1) + 40503u * std::uint32_t(row * 97 + column);
+    for (int i = 0; i < 4; ++i) {
+      state = 1664525u * (state ^ state >> 15) + 1013904223u;
+    }
+    return double(float(double(state >> 8) * 0x1p-23 - 1));
+  }
+  /// Query, key and value (part 0, 1, 2) of head h, [d][k].
+  static double weight(int part, int h, int i, int j) {
+    return number(i, h * k + j, std::uint32_t(part + 1));
+  }
+  static double gain(int i) { return number(i, 0, 9); }
+
+  /// Rows [out] of d numbers from a list of (part, head).
+  static SmallCheckpoint::Tensor stacked(const std::vector<std::pair<int, int>>& blocks) {
+    SmallCheckpoint::Tensor tensor{.shape = {blocks.size() * k, d}, .numbers = {}};
+    for (const auto& [part, h] : blocks) {
+      for (int j = 0; j < k; ++j) {
+        for (int i = 0; i < d; ++i) tensor.numbers.push_back(float(weight(part, h, i, j)));
+      }
+    }
+    return tensor;
+  }
+  static std::vector<std::pair<int, int>> all_of(int part, int count) {
+    std::vector<std::pair<int, int>> blocks;
+    for (int h = 0; h < count; ++h) blocks.emplace_back(part, h);
+    return blocks;
+  }
+  static SmallCheckpoint::Tensor gains() {
+    SmallCheckpoint::Tensor tensor{.shape = {d}, .numbers = {}};
+    for (int i = 0; i < d; ++i) tensor.numbers.push_back(float(gain(i)));
+    return tensor;
+  }
+  static SmallCheckpoint separate(const std::string& query, const std::string& key,
+                                  const std::string& norm, int groups) {
+    SmallCheckpoint c;
+    c.tensors[query] = stacked(all_of(0, heads));
+    c.tensors[key] = stacked(all_of(1, groups));
+    c.tensors[norm] = gains();
+    return c;
+  }
+  void expect_heads(const std::string& name, const SmallCheckpoint& c, int groups,
+                    double gain_offset = 0, double query_gain = 1, double key_gain = 1) const {
+    SCOPED_TRACE(name);
+    const HeadFile file = import(c, of(name, {heads, groups, 1, {}}));
+    ASSERT_EQ(file.layers.size(), 1u);
+    EXPECT_EQ(file.architecture, name);
+    EXPECT_EQ(file.rotary, find_architecture(name).rotary);
+    for (int h = 0; h < heads; ++h) {
+      const auto wanted = [&](int part, int head, double scale) {
+        return matrix(d, k, [&](int i, int j) {
+          const double g = gain_offset + double(float(gain(i)));
+          return g * weight(part, head, i, j) * scale;
+        });
+      };
+      EXPECT_EQ(file.layers[0].w_q[size_t(h)], wanted(0, h, query_gain));
+      EXPECT_EQ(file.layers[0].w_k[size_t(h)], wanted(1, h * groups / heads, key_gain));
+      EXPECT_NE(file.layers[0].w_q[size_t(h)], file.layers[0].w_k[size_t(h)]);
+    }
+  }
+};
+
+TEST_F(Families, WithSeparateProjections) {
+  for (const std::string name : {"roberta", "bert"}) {
+    expect_heads(name,
+                 separate(name + ".encoder.layer.0.attention.self.query.weight",
+                          name + ".encoder.layer.0.attention.self.key.weight",
+                          name + ".embeddings.LayerNorm.weight", 4),
+                 4);
+  }
+  expect_heads("distilbert",
+               separate("distilbert.transformer.layer.0.attention.q_lin.weight",
+                        "distilbert.transformer.layer.0.attention.k_lin.weight",
+                        "distilbert.embeddings.LayerNorm.weight", 4),
+               4);
+  for (const std::string prefix : {"vit.", "deit.", ""}) {
+    expect_heads("vit",
+                 separate(prefix + "encoder.layer.0.attention.attention.query.weight",
+                          prefix + "encoder.layer.0.attention.attention.key.weight",
+                          prefix + "encoder.layer.0.layernorm_before.weight", 4),
+                 4);
+  }
+  const SmallCheckpoint llama =
+      separate("model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.k_proj.weight",
+               "model.layers.0.input_layernorm.weight", 2);
+  expect_heads("llama", llama, 2);
+  expect_heads("qwen2", llama, 2);
+  expect_heads("gemma", llama, 2, 1);
+  SmallCheckpoint qwen3 = llama;
+  qwen3.tensors["model.layers.0.self_attn.q_norm.weight"] = {{k}, {2, 2, 2}};
+  qwen3.tensors["model.layers.0.self_attn.k_norm.weight"] = {{k}, {0.5f, 0.5f, 0.5f}};
+  expect_heads("qwen3", qwen3, 2, 0, 2, 0.5);
+  EXPECT_EQ(refusal(llama, of("qwen3", {heads, 2, 1, {}})),
+            "has no tensor model.layers.0.self_attn.q_norm.weight (layers found: 0 to 0)");
+}
+
+TEST_F(Families, WithFusedProjections) {
+  SmallCheckpoint phi3;
+  auto blocks = all_of(0, heads);
+  for (const int part : {1, 2}) {
+    for (const auto& block : all_of(part, 2)) blocks.push_back(block);
+  }
+  phi3.tensors["model.layers.0.self_attn.qkv_proj.weight"] = stacked(blocks);
+  phi3.tensors["model.layers.0.input_layernorm.weight"] = gains();
+  expect_heads("phi3", phi3, 2);
+
+  SmallCheckpoint neox;
+  blocks.clear();
+  for (int h = 0; h < heads; ++h) {
+    for (const int part : {0, 1, 2}) blocks.emplace_back(part, h);
+  }
+  neox.tensors["gpt_neox.layers.0.attention.query_key_value.weight"] = stacked(blocks);
+  neox.tensors["gpt_neox.layers.0.input_layernorm.weight"] = gains();
+  expect_heads("gpt_neox", neox, 4);
+}
+
+TEST_F(Families, SayWhatIsLeftOut) {
+  SmallCheckpoint c = small_bert();  // has a bias of keys
+  EXPECT_EQ(import(c, of("bert")).left_out, "biases of queries and keys");
+  c.add("bert.embeddings.LayerNorm.bias", {12}, 7);
+  EXPECT_EQ(import(c, of("bert")).left_out, "biases of queries and keys, bias of the norm");
+  EXPECT_EQ(import(small_gpt2(), of("gpt2")).left_out, "");
+  EXPECT_EQ(import(small_llama(), of("llama", {6, 3, {}, {}})).left_out,
+            "rotary positions with their scaling, sliding windows");
+}
+
+TEST_F(Families, TheDimensionOfAHeadIsThatOfTheConfiguration) {
+  HeadImport what = of("llama", {6, 3, {}, 2});
+  EXPECT_EQ(refusal(small_llama(), what), "accepted");
+  what.counts.head_dim = 4;
+  EXPECT_EQ(refusal(small_llama(), what),
+            "tensor model.layers.0.self_attn.q_proj.weight has heads of dimension 2, not 4 as "
+            "config.json says");
+  what.counts = {.heads = 6, .kv_heads = 3, .layers = {}, .head_dim = 2, .dimensions = 24};
+  EXPECT_EQ(refusal(small_llama(), what),
+            "tensor model.layers.0.self_attn.q_proj.weight has tokens of dimension 12, not 24 as "
+            "config.json says");
+}
+
+/// Of every family, whatever it calls its numbers.
+TEST_F(Checkpoint, TheWidthOfAHeadFollowsFromTheConfiguration) {
+  for (const Architecture& one : architectures()) {
+    const auto counts = [&](const std::string& more) {
+      const std::string temperature = one.scaled_by + one.multiplier;
+      std::ofstream(path_) << "{\"" << one.heads << "\": 4, \"" << one.hidden << "\": 64" << more
+                           << (temperature.empty() ? "" : ", \"" + temperature + "\": 4") << "}";
+      return read_model_config(path_, &one).counts;
+    };
+    EXPECT_EQ(counts("").dimensions, 64) << one.name;
+    EXPECT_EQ(counts("").head_dim, one.usual_head_dim > 0 ? one.usual_head_dim : 16) << one.name;
+    if (one.head_dim.empty()) continue;
+    EXPECT_EQ(counts(", \"" + one.head_dim + "\": 32").head_dim, 32) << one.name;
+  }
+  EXPECT_EQ(config_refusal(R"({"n_head": 3, "n_embd": 64})", "gpt2"),
+            "n_embd: is 64, which the 3 heads do not divide");
+}
+
+TEST_F(Checkpoint, TheArchitectureComesFromTheConfiguration) {
+  const auto family = [&](const std::string& type) {
+    std::ofstream(path_)
+        << R"({"model_type": ")" + type +
+               R"(", "num_attention_heads": 4, "n_head": 4, "n_heads": 4, "attention_multiplier": 1,
+                                    "query_pre_attn_scalar": 4})";
+    return read_model_config(path_, nullptr).architecture->name;
+  };
+  for (const Architecture& one : architectures()) {
+    for (const std::string& type : one.model_types()) EXPECT_EQ(family(type), one.name);
+  }
+  const auto refused = [&](const std::string& text) {
+    std::ofstream(path_) << text;
+    return refusal([&] { read_model_config(path_, nullptr); });
+  };
+  EXPECT_EQ(
+      refused("{}"),
+      "model_type: is missing - say by --arch which names the tensors have (allowed: bert, "
+      "bloom, distilbert, falcon, gemma, gemma2, gemma3, glm4, gpt2, gpt_neox, gpt_oss, granite, "
+      "llama, olmo2, opt, phi, phi3, qwen2, qwen3, roberta, smollm3, stablelm, starcoder2, vit)");
+  EXPECT_EQ(
+      refused(R"({"model_type": "gemma9"})"),
+      "model_type: is \"gemma9\" (allowed: bert, bloom, camembert, deit, distilbert, falcon, "
+      "gemma, gemma2, gemma3, gemma3_text, glm4, gpt2, gpt_neox, gpt_oss, granite, llama, "
+      "mistral, mixtral, olmo2, opt, phi, phi3, qwen2, qwen2_5_vl_text, "
+      "qwen2_moe, qwen2_vl_text, qwen3, qwen3_moe, roberta, "
+      "smollm3, stablelm, starcoder2, vit, xlm-roberta) - did you mean \"gemma\"? - other models "
+      "compute attention in other ways: name their tensors with --query and --key");
+  EXPECT_EQ(refused(R"({"model_type": 7})").substr(0, 16), "model_type: is 7");
+}
+
+TEST_F(Checkpoint, TemperaturesComeFromTheConfiguration) {
+  const auto read = [&](const std::string& text) {
+    std::ofstream(path_) << R"({"num_attention_heads": 4, )" + text + "}";
+    return read_model_config(path_, nullptr).counts;
+  };
+  const auto refused = [&](const std::string& text) { return refusal([&] { read(text); }); };
+  EXPECT_EQ(read(R"("model_type": "llama")").temperature, std::nullopt);
+  EXPECT_EQ(read(R"("model_type": "gemma2", "query_pre_attn_scalar": 256)").temperature, 16);
+  EXPECT_EQ(read(R"("model_type": "granite", "attention_multiplier": 0.125)").temperature, 8);
+  EXPECT_EQ(refused(R"("model_type": "gemma2")"), "query_pre_attn_scalar: is missing");
+  EXPECT_EQ(refused(R"("model_type": "granite", "attention_multiplier": -1)"),
+            "attention_multiplier: is -1, needs a number above 0");
+
+  const auto factor = [&](const std::string& scaling) {
+    return read(R"("model_type": "llama", "max_position_embeddings": 64, )" + scaling)
+        .rotary_factor;
+  };
+  EXPECT_EQ(factor(R"("rope_scaling": null)"), 1);
+  EXPECT_EQ(factor(R"("rope_scaling": {"rope_type": "linear", "factor": 4})"), 1);
+  const double yarn = 0.1 * std::log(4.0) + 1;
+  EXPECT_DOUBLE_EQ(factor(R"("rope_scaling": {"type": "yarn", "factor": 4})"), yarn);
+  EXPECT_DOUBLE_EQ(factor(R"("rope_parameters": {"rope_type": "yarn", "factor": 4})"), yarn);
+  EXPECT_EQ(factor(R"("rope_scaling": {"type": "yarn", "factor": 4, "attention_factor": 1.5})"),
+            1.5);
+  EXPECT_DOUBLE_EQ(
+      factor(
+          R"("rope_scaling": {"type": "yarn", "factor": 4, "mscale": 0.5, "mscale_all_dim": 2})"),
+      (0.05 * std::log(4.0) + 1) / (0.2 * std::log(4.0) + 1));
+  EXPECT_DOUBLE_EQ(
+      factor(R"("original_max_position_embeddings": 16, "rope_scaling": {"type": "longrope"})"),
+      std::sqrt(1 + std::log(4.0) / std::log(16.0)));
+  EXPECT_EQ(refused(R"("model_type": "phi", "partial_rotary_factor": 0.5,
+                       "rope_scaling": {"type": "yarn", "factor": 4})"),
+            "rope_scaling: multiplies a part of each query and key, which no temperature does");
+  EXPECT_EQ(
+      refused(R"("model_type": "llama", "rope_parameters": {"full_attention":
+                       {"rope_type": "yarn", "factor": 4}})"),
+      "rope_parameters: multiplies queries and keys of some layers alone - choose layers with "
+      "--query and --key");
+  EXPECT_EQ(refused(R"("model_type": "llama", "rope_scaling": {"type": "yarn"})"),
+            "rope_scaling: has no factor and no attention_factor");
+}
+
+TEST_F(Checkpoint, GroupsOfFalconComeFromItsOwnMembers) {
+  const auto groups = [&](const std::string& text) {
+    std::ofstream(path_) << R"({"model_type": "falcon", "num_attention_heads": 8)" + text + "}";
+    return read_model_config(path_, nullptr).counts.kv_heads;
+  };
+  EXPECT_EQ(groups(""), 1);
+  EXPECT_EQ(groups(R"(, "multi_query": true)"), 1);
+  EXPECT_EQ(groups(R"(, "multi_query": false)"), 8);
+  EXPECT_EQ(groups(R"(, "new_decoder_architecture": true, "num_kv_heads": 2)"), 2);
+}
+
+TEST_F(Checkpoint, ModelsOfTextAndImagesHaveATextModelInside) {
+  std::ofstream(path_) << R"({"model_type": "llava", "text_config": {"model_type": "llama",
+                              "num_attention_heads": 8, "num_key_value_heads": 2}})";
+  const ModelConfig config = read_model_config(path_, nullptr);
+  EXPECT_EQ(config.architecture->name, "llama");
+  EXPECT_EQ(config.counts.kv_heads, 2);
+}
+
+TEST_F(Checkpoint, BiasesAreWeightsOfAConstantCoordinate) {
+  SmallCheckpoint c = small_gpt2();
+  c.add("transformer.h.1.attn.c_attn.bias", {36}, 7);
+  c.add("transformer.h.1.ln_1.bias", {12}, 8);
+  HeadImport what = of("gpt2");
+  EXPECT_FALSE(import(c, what).constant_coordinate);
+  what.biases = true;
+  EXPECT_FALSE(import(small_gpt2(), what).constant_coordinate);
+  const HeadFile file = import(c, what);
+  EXPECT_TRUE(file.constant_coordinate);
+  EXPECT_EQ(file.d(), 13);
+  EXPECT_EQ(file.left_out, "");
+  // Layer 0 has none.
+  EXPECT_EQ(file.layers[0].w_q[1].row(12).cwiseAbs().maxCoeff(), 0);
+  for (int h = 0; h < 3; ++h) {
+    for (int j = 0; j < 4; ++j) {
+      double expected = c.at("transformer.h.1.attn.c_attn.bias", size_t(4 * h + j));
+      for (int i = 0; i < 12; ++i) {
+        expected += double(c.at("transformer.h.1.ln_1.bias", size_t(i))) *
+                    c.at("transformer.h.1.attn.c_attn.weight", size_t(36 * i + 4 * h + j));
+      }
+      // Thirteen terms below 1 in float64.
+      EXPECT_NEAR(file.layers[1].w_q[size_t(h)](12, j), expected, 1e-14);
+    }
+  }
+  EXPECT_EQ(file.layers[1].w_q[0].topRows(12), import(c, of("gpt2")).layers[1].w_q[0]);
+}
+
+TEST_F(Checkpoint, CountsComeFromTheConfiguration) {
+  const auto read = [&](const std::string& text, const char* architecture) {
+    std::ofstream(path_) << text;
+    const HeadCounts counts = read_model_config(path_, &find_architecture(architecture)).counts;
+    return std::vector<int>{counts.heads, counts.kv_heads, counts.layers.value_or(-1)};
+  };
+  using Counts = std::vector<int>;
+  EXPECT_EQ(
+      read(R"({"model_type": "bert", "num_attention_heads": 12, "num_hidden_layers": 6})", "bert"),
+      (Counts{12, 12, 6}));
+  EXPECT_EQ(read(R"({"n_head": 25, "n_layer": 48, "num_key_value_heads": 5})", "gpt2"),
+            (Counts{25, 25, 48}));
+  EXPECT_EQ(read(R"({"model_type": "mistral", "num_attention_heads": 32,
+                     "num_key_value_heads": 8})",
+                 "llama"),
+            (Counts{32, 8, -1}));
+  EXPECT_EQ(read(R"({"num_attention_heads": 32, "num_key_value_heads": null})", "llama"),
+            (Counts{32, 32, -1}));
+  EXPECT_EQ(read(R"({"model_type": "llama", "num_attention_heads": 32, "name": "NaN\"Infinity",
+                     "limit": [0.0, Infinity, -Infinity, NaN]})",
+                 "llama"),
+            (Counts{32, 32, -1}));
+
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"bert", "", "is no JSON from line 1, column 1 on"},
+      {"bert", "[]", "is no JSON object"},
+      {"bert", "{", "is no JSON from line 1, column 2 on"},
+      {"bert", "{\"a\": NaN, \"b\": [Infinity,\n -Infinity, NaN, x]}",
+       "is no JSON from line 2, column 18 on"},
+      {"bert", "{\"\u00e9\": 1, }", "is no JSON from line 1, column 10 on"},
+      {"bert", "{}", "num_attention_heads: is missing"},
+      {"bert", R"({"num_attention_heads": Infinity})", "num_attention_heads: is missing"},
+      {"gpt2", R"({"n_head": 4, "pruned_heads": {"0": [1, 2]}})",
+       "pruned_heads: is not empty: layers have fewer heads than this file says"},
+      {"gpt2", R"({"num_attention_heads": 12})", "n_head: is missing"},
+      {"bert", R"({"num_attention_heads": 0})",
+       "num_attention_heads: is 0, needs a whole number from 1 to 1024"},
+      {"bert", R"({"num_attention_heads": 12.5})",
+       "num_attention_heads: is 12.5, needs a whole number from 1 to 1024"},
+      {"bert", R"({"num_attention_heads": "12"})",
+       "num_attention_heads: is \"12\", needs a whole number from 1 to 1024"},
+      {"bert", R"({"num_attention_heads": 18446744073709551615})",
+       "num_attention_heads: is 18446744073709551615, needs a whole number from 1 to 1024"},
+      {"bert", R"({"num_attention_heads": 12, "num_hidden_layers": -1})",
+       "num_hidden_layers: is -1, needs a whole number from 1 to 4096"},
+      {"llama", R"({"model_type": "gemma", "num_attention_heads": 8})",
+       "model_type: is \"gemma\" (allowed: \"llama\", \"mistral\", \"mixtral\") - leave out --arch "
+       "to take the family of config.json"},
+      {"gpt2", R"({"n_head": 12, "scale_attn_weights": false})",
+       "scale_attn_weights: is false (allowed: true) - the temperature is taken to be sqrt(k)"},
+      {"gpt2", R"({"n_head": 12, "scale_attn_by_inverse_layer_idx": true})",
+       "scale_attn_by_inverse_layer_idx: is true (allowed: false) - the temperature is taken to be "
+       "sqrt(k)"},
+      {"bert", R"({"num_attention_heads": 12, "position_embedding_type": "relative_key"})",
+       "position_embedding_type: is \"relative_key\" (allowed: \"absolute\") - other positions add "
+       "to the logits what no projection does"},
+  };
+  for (const auto& [architecture, text, line] : cases) {
+    EXPECT_EQ(config_refusal(text, architecture), line) << text;
+  }
+  EXPECT_EQ(config_refusal(std::string(100000, '['), "bert"), "is no JSON");
+}
+
+}  // namespace
+}  // namespace headlab
