@@ -90,7 +90,7 @@ struct Formula {
   double bound() const;
 };
 
-/// Whether a number may be called so: a word that is no function and not pi.
+/// Whether a number may be called so: a word that is not a function and not pi.
 bool is_free_name(const std::string& name);
 
 /// Throws FormulaError. What does not depend on variables is computed here.

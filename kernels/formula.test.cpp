@@ -180,8 +180,9 @@ TEST(FormulaLaws, TakeCoordinatesAndConstants) {
   };
   EXPECT_EQ(problem(m, 2), "formula: has x3, and the design has dim 2");
   m.constants[0].first = "x1";
-  EXPECT_EQ(problem(m, 3),
-            "constants: cannot call a number \"x1\" - take a word that is no function, pi or x1");
+  EXPECT_EQ(
+      problem(m, 3),
+      "constants: cannot call a number \"x1\" - take a word that is not a function, pi or x1");
   m.constants.clear();
   EXPECT_EQ(problem(m, 3),
             "formula: has the unknown name height (allowed: x1 to x3, pi and the names of "

@@ -23,7 +23,7 @@ void PointFormula::check(const char* key, int d) const {
   for (const auto& [name, number] : constants) {
     if (!is_free_name(name) || coordinate_of(name) > 0) {
       throw ParameterError("constants", "cannot call a number \"" + name +
-                                            "\" - take a word that is no function, pi or x1");
+                                            "\" - take a word that is not a function, pi or x1");
     }
   }
   try {

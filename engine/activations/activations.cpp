@@ -69,7 +69,7 @@ const std::vector<ActivationArray>& activation_arrays() {
       {"sink", {"head"}, false, "logit that takes weight"},
       {"mask", {"sequence_or_1", "head_or_1", "query", "key"}, true, "1: seen"},
       {"valid", {"sequence", "key"}, true, "1: no padding"},
-      {"length", {"sequence"}, true, "tokens that are no padding"},
+      {"length", {"sequence"}, true, "tokens that are not padding"},
       {"document", {"sequence"}, true, "document of a sequence"},
       {"tokens", {"sequence", "token"}, true, "tokens"},
       {"target", {"sequence", "query", "p"}, false, "what each query is to tell"}};

@@ -61,9 +61,9 @@ class LayerActivations {
   /// What attention needs of sequence b. \tparam T float or double
   template <class T>
   AttentionSequence<T> sequence(std::size_t b) const;
-  /// Values of its keys that are no padding, groups side by side [keys][G e].
+  /// Values of its keys that are not padding, groups side by side [keys][G e].
   TokenRows values(std::size_t b) const;
-  /// Queries of a sequence that are no padding, ascending.
+  /// Queries of a sequence that are not padding, ascending.
   std::vector<std::uint32_t> tokens(std::size_t b) const;
   /// An array [B][T][n] or [B][H][T][n] of a sequence, heads side by side.
   TokenRows rows(const std::string& name, std::size_t b) const;

@@ -136,7 +136,7 @@ void replace_folder(const std::string& made, const std::string& target) {
 void write_changed_checkpoint(const std::string& checkpoint, const std::string& out,
                               const std::vector<TensorChange>& changes, const std::string& record,
                               bool overwrite) {
-  if (!fs::is_directory(checkpoint)) reject({checkpoint}, "", "is no folder of a checkpoint");
+  if (!fs::is_directory(checkpoint)) reject({checkpoint}, "", "is not the folder of a checkpoint");
   const bool there = fs::exists(out);
   if (there && fs::equivalent(checkpoint, out)) {
     reject({out}, "", "is the checkpoint itself");

@@ -387,7 +387,7 @@ void set_value(Value& root, const std::string& path, Value value) {
                               [&](const Value::Entry& one) { return one.key == part; });
     if (entry == members->end()) {
       if (element_number(part)) {
-        reject(value.location, so_far, "is no array, and has no " + part);
+        reject(value.location, so_far, "is not an array, and has no " + part);
       }
       entry = members->insert(entry, {part, location, Value{Value::Members{}, location}});
     }

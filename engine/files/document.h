@@ -53,7 +53,7 @@ struct Value {
   Value& operator=(const Value&);
   Value& operator=(Value&&) noexcept;
 
-  /// The member called `key`, or nullptr where there is none or this is no table.
+  /// The member called `key`, or nullptr where there is none or this is not a table.
   const Value* find(std::string_view key) const;
   Value* find(std::string_view key);
 

@@ -271,7 +271,7 @@ Layout layout_of(std::string_view bytes, std::uint64_t size, const std::string& 
                  std::size_t min_axes, std::size_t max_axes) {
   const auto fail = [&source](const std::string& problem) { reject({source}, "", problem); };
   std::string_view left = bytes;
-  if (!is_npy(left)) fail("is no NPY file: it begins with other bytes");
+  if (!is_npy(left)) fail("is not an NPY file: it begins with other bytes");
   if (left.size() < 8) fail("is cut off in the NPY header");
   const int major = static_cast<unsigned char>(left[6]);
   const int minor = static_cast<unsigned char>(left[7]);

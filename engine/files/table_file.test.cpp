@@ -178,8 +178,8 @@ TEST(table_file, npy_refusals) {
   ASSERT_EQ(npy_table_refusal(good), "accepted");
   const std::string f8 = "{'descr': '<f8', 'fortran_order': False, 'shape': ";
   const std::pair<std::string, std::string> cases[] = {
-      {"", "t.npy: is no NPY file: it begins with other bytes"},
-      {"\x93NUMPX" + good.substr(6), "t.npy: is no NPY file: it begins with other bytes"},
+      {"", "t.npy: is not an NPY file: it begins with other bytes"},
+      {"\x93NUMPX" + good.substr(6), "t.npy: is not an NPY file: it begins with other bytes"},
       {good.substr(0, 7), cut},
       {good.substr(0, 9), cut},
       {good.substr(0, 40), cut},
@@ -251,7 +251,7 @@ TEST_F(TableFiles, AreToldApartByTheirFirstBytes) {
   EXPECT_EQ(rows_of(read_table(at("a.csv"))), (Rows{{1, 2}}));
   EXPECT_EQ(rows_of(read_table(at("b.dat"))), (Rows{{1, 2}}));
   EXPECT_EQ(refusal_here([&] { read_table(at("c.npy")); }),
-            "c.npy: is no NPY file: it begins with other bytes");
+            "c.npy: is not an NPY file: it begins with other bytes");
   EXPECT_EQ(refusal_here([&] { read_table(at("d.csv")); }),
             "d.csv: cannot be opened: No such file or directory");
   EXPECT_EQ(refusal_line([&] { read_table(folder_.string()); }),

@@ -106,7 +106,7 @@ void require_figures(std::span<const PrecisionTarget> targets,
     if (!target.relative || (kind.positive && !target.of_difference)) continue;
     const std::string figure = target.figure_text();
     throw InvalidInput("--until: " + target.text() + ": " + figure +
-                       " may be 0 or negative, and a share of it is no measure - give its "
+                       " may be 0 or negative, and a share of it measures nothing - give its "
                        "standard error itself, as " +
                        figure + "=0.001");
   }

@@ -428,7 +428,7 @@ TEST_F(BadDataFiles, AreRefused) {
 5 design = { law = "file", path = "text.csv" }
 ! s.toml:5:33: data.design.path: DIR/text.csv:2: cell 2 is not a number: "x"
 5 design = { law = "file", path = "cut.npy" }
-! s.toml:5:33: data.design.path: DIR/cut.npy: is no NPY file: it begins with other bytes
+! s.toml:5:33: data.design.path: DIR/cut.npy: is not an NPY file: it begins with other bytes
 5 design = { law = "file", path = "" }
 ! s.toml:5:33: data.design.path: is empty
 5 design = { law = "file", path = "good.csv", columns = [0, 7] }

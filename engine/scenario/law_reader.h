@@ -127,7 +127,7 @@ void describe_family(const char* family, const std::variant<Laws...>&,
 class TableReader {
  public:
   /// `key` is the table's dotted path, empty for the whole document. Throws InvalidInput where
-  /// `table` is no table.
+  /// `table` is not a table.
   TableReader(const Value& table, std::string key);
 
   /// Refuses members that are not listed.

@@ -20,7 +20,7 @@ bool starts_with(const std::vector<std::string>& path, const std::vector<std::st
   return start.size() <= path.size() && std::equal(start.begin(), start.end(), path.begin());
 }
 
-/// Keys of a table of the sweep that are no keys of the scenario.
+/// Keys of a table of the sweep that are not keys of the scenario.
 constexpr std::array<std::string_view, 3> words_of_grids = {"zip", "label", "labels"};
 
 constexpr std::array<const char*, 3> progression_names = {"linspace", "logspace", "range"};

@@ -142,7 +142,7 @@ def figure_faults(root):
             if node is None or not (node.text or "").strip() or node.get("id") != svg.get(attribute):
                 yield f"{name}: no {tag}"
         if not (svg.findtext(f"{SVG}desc") or "").rstrip().endswith("."):
-            yield f"{name}: its description is no sentence"
+            yield f"{name}: its description is not a sentence"
         if figure.find(f".//{HTML}details//{HTML}table") is None:
             yield f"{name}: no table"
         if "nan" in ElementTree.tostring(svg, encoding="unicode").lower().replace("finan", ""):

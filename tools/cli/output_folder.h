@@ -16,7 +16,7 @@ namespace headlab::tools {
 /// was made is taken away again where nothing is kept in it.
 class OutputFolder {
  public:
-  /// Throws InvalidInput where `path` is no folder that can be made and written to.
+  /// Throws InvalidInput where `path` is not a folder that can be made and written to.
   explicit OutputFolder(const std::string& path);
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;

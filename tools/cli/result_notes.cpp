@@ -263,7 +263,8 @@ std::string precision_text(const RunResult& result) {
     const double most = denominator_errors * figure->mcse;
     return text + "these are the most replicates allowed, and " + target.figure_text() +
            " is within " + short_number(denominator_errors) +
-           " MCSE of 0, where a share of it is no measure - give its standard error itself, as " +
+           " MCSE of 0, where a share of it measures nothing - give its standard error itself, "
+           "as " +
            target.figure_text() + "=" + short_number(target.limit / 100 * most) + "\n";
   }
   if (!std::isfinite(last.ratio)) return text;

@@ -13,7 +13,7 @@ const Target reader::shard_index = {
       for (const auto& [tensor, shard] : index) {
         require(tensor.size() <= bytes.size() && shard.size() <= bytes.size(),
                 "names from nowhere");
-        require(shard.ends_with(".safetensors"), "a shard that is no safetensors file");
+        require(shard.ends_with(".safetensors"), "a shard that is not a safetensors file");
         require(shard.find_first_of(std::string_view("/\0", 2)) == std::string::npos,
                 "a shard in another folder");
       }

@@ -8,7 +8,7 @@ namespace headlab::fuzz {
 namespace {
 
 void read_summary(const std::string& bytes) {
-  if (!bytes.starts_with('{')) throw InvalidInput("is no object");
+  if (!bytes.starts_with('{')) throw InvalidInput("is not an object");
   const StoredResults results(file_of(bytes));
   for (std::size_t i = 0; i < results.size(); ++i) {
     require(!results.parameters(i).empty(), "parameters");

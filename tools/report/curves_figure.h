@@ -28,7 +28,7 @@ struct CurvesPicture {
   std::string x_title, y_title;
   ScaleKind x_kind = ScaleKind::linear, y_kind = ScaleKind::linear;
   std::vector<CurvesPanel> panels = {};  ///< a curve has its name's colour in all of them
-  /// Of the places 0, 1, ... along x, where values are no numbers and points are not joined.
+  /// Of the places 0, 1, ... along x, where values are not numbers and points are not joined.
   std::vector<std::string> x_words = {};
 };
 

@@ -17,7 +17,7 @@ inline constexpr const char* report_generator = "headlab report";
 std::string report_page(const std::vector<Source>& sources);
 
 /// Throws InvalidInput, naming `option`, where no report can be written at `path`: it is "-", one
-/// of `inputs`, cannot be written, or is a file that is no report.
+/// of `inputs`, cannot be written, or is a file that is not a report.
 void require_report_writable(const std::string& option, const std::string& path,
                              const std::vector<std::string>& inputs = {});
 

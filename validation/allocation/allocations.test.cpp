@@ -157,7 +157,7 @@ TEST(AllocationScenarios, RefuseStagesOfOneSize) {
                 ": heads.mechanism.compress: is fitted to heads of one size - leave compress out");
   expect("{skip=10}", "skip.tokens: leaves out 10 of 8 tokens, so none is left, with n = 8", 8);
   EXPECT_EQ(refused("{skip=10}", 16), "accepted");
-  // One number for all heads is no array of them.
+  // One number for all heads is not an array of them.
   EXPECT_NE(refused("{window=[4,4]}", 16), "accepted");
   EXPECT_EQ(refused("{window=4, keep={top=2}, transform={mix=0.5}}", 16), "accepted");
 }

@@ -36,7 +36,7 @@ struct Counterexample {
   Estimate difference;  ///< first - second, on the same draws
   double z = 0;         ///< difference in units of its MCSE
   std::string replay =
-      {};  ///< command that gives the same bits; empty: the scenario is no file yet
+      {};  ///< command that gives the same bits; empty: the scenario is not a file yet
   /// Closed-form figures of the two, by name: index, correlation, ...
   std::vector<std::pair<std::string, std::pair<double, double>>> closed_form = {};
 

@@ -130,7 +130,7 @@ std::size_t count_stated_claims(const Scenario& scenario) {
   const Value* stated = stated_in(parameters);
   if (stated == nullptr) return 0;
   const auto* array = std::get_if<Value::Array>(&stated->data);
-  // One that is no array, or is empty, is rejected where claims are read.
+  // One that is not an array, or is empty, is rejected where claims are read.
   return array == nullptr || array->empty() ? 1 : array->size();
 }
 

@@ -64,7 +64,7 @@ TEST(StatedClaimErrors, RejectsWhatIsUnclear) {
       {"slope = { figure = \"mse\", over = \"heads.subspaces\", at = { \"heads.count\" = 2 }, "
        "equals = "
        "1 }\nmargin = 0",
-       "goes along \"heads.subspaces\", whose values are no numbers"},
+       "goes along \"heads.subspaces\", whose values are not numbers"},
       {"crossing = { figure = \"mse\", over = \"heads.count\", first = { \"heads.subspaces\" = "
        "\"aligned\" }, second = { \"heads.subspaces\" = \"orthogonal\" }, between = [3, 2] "
        "}\nmargin = 0",

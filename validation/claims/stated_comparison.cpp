@@ -371,7 +371,7 @@ class ComparisonReader {
       const auto found = one[0].second.number();
       if (!found) {
         reject(table.need("over", "").location, key,
-               "goes along \"" + swept + "\", whose values are no numbers");
+               "goes along \"" + swept + "\", whose values are not numbers");
       }
       numbers.push_back(*found);
     }

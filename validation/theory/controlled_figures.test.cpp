@@ -293,7 +293,7 @@ TEST(ControlledFigures, ACoarserBackendThanCpuShowsItsRoundingInThePilot) {
   EXPECT_EQ(bound_with(gpu, 0).bound, plain);
   // Of cpu it is known.
   EXPECT_EQ(bound_with(cpu, layout.control_offset() + 1).bound, plain);
-  // Sums that are no numbers have no bound.
+  // Sums that are not numbers have no bound.
   std::vector<double> unknown = of_cpu;
   unknown[layout.control_offset() + 1] = NAN;
   EXPECT_EQ(sum_roundings(gpu, plan, unknown).at(1).bound, HUGE_VAL);

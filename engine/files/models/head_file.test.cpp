@@ -315,7 +315,7 @@ TEST_F(HeadFiles, RefusesOtherFiles) {
   const std::string advice = " - headlab import-heads makes heads.nc from a model";
   EXPECT_EQ(read_refusal("a.csv"),
             "a.csv: is neither NPY nor NetCDF: it begins with other bytes" + advice);
-  EXPECT_EQ(read_refusal("b.npy"), "b.npy: is no NPY file: it begins with other bytes");
+  EXPECT_EQ(read_refusal("b.npy"), "b.npy: is not an NPY file: it begins with other bytes");
   EXPECT_EQ(read_refusal("c"), "c: has 2 axes (allowed: 3)");
   EXPECT_EQ(read_refusal("d.npy"),
             "d.npy: has subspaces of shape 1 x 2 x 3 (allowed: H x d x k with H from 1 to 1024, d "

@@ -658,12 +658,12 @@ TEST_F(Checkpoint, CountsComeFromTheConfiguration) {
             (Counts{32, 32, -1}));
 
   const std::tuple<const char*, const char*, const char*> cases[] = {
-      {"bert", "", "is no JSON from line 1, column 1 on"},
-      {"bert", "[]", "is no JSON object"},
-      {"bert", "{", "is no JSON from line 1, column 2 on"},
+      {"bert", "", "is not JSON from line 1, column 1 on"},
+      {"bert", "[]", "is not a JSON object"},
+      {"bert", "{", "is not JSON from line 1, column 2 on"},
       {"bert", "{\"a\": NaN, \"b\": [Infinity,\n -Infinity, NaN, x]}",
-       "is no JSON from line 2, column 18 on"},
-      {"bert", "{\"\u00e9\": 1, }", "is no JSON from line 1, column 10 on"},
+       "is not JSON from line 2, column 18 on"},
+      {"bert", "{\"\u00e9\": 1, }", "is not JSON from line 1, column 10 on"},
       {"bert", "{}", "num_attention_heads: is missing"},
       {"bert", R"({"num_attention_heads": Infinity})", "num_attention_heads: is missing"},
       {"gpt2", R"({"n_head": 4, "pruned_heads": {"0": [1, 2]}})",
@@ -694,7 +694,7 @@ TEST_F(Checkpoint, CountsComeFromTheConfiguration) {
   for (const auto& [architecture, text, line] : cases) {
     EXPECT_EQ(config_refusal(text, architecture), line) << text;
   }
-  EXPECT_EQ(config_refusal(std::string(100000, '['), "bert"), "is no JSON");
+  EXPECT_EQ(config_refusal(std::string(100000, '['), "bert"), "is not JSON");
 }
 
 }  // namespace

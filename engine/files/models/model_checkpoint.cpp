@@ -93,7 +93,7 @@ bool is_plain_name(const std::string& name) {
 
 ShardIndex parse_shard_index(std::string_view text, const std::string& source) {
   const std::optional<Value> json = parse_json(text);
-  if (!json) reject({source}, "", "is no JSON" + end_of_json(text));
+  if (!json) reject({source}, "", "is not JSON" + end_of_json(text));
   const Value::Members map = members_of(member(*json, "weight_map"));
   if (map.empty()) {
     reject({source}, "",

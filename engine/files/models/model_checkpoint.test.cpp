@@ -141,12 +141,12 @@ TEST_F(Shards, MalformedIndicesAreRefused) {
   const auto parse = [&](const std::string& text) {
     return refusal_here([&] { parse_shard_index(text, "i"); });
   };
-  EXPECT_EQ(parse(""), "i: is no JSON from line 1, column 1 on");
-  EXPECT_EQ(parse("{"), "i: is no JSON from line 1, column 2 on");
+  EXPECT_EQ(parse(""), "i: is not JSON from line 1, column 1 on");
+  EXPECT_EQ(parse("{"), "i: is not JSON from line 1, column 2 on");
   for (const char* text : {"[]", "{}", R"({"weight_map": 1})", R"({"weight_map": {}})"}) {
     EXPECT_EQ(parse(text), needs) << text;
   }
-  EXPECT_EQ(parse(std::string(100000, '[')), "i: is no JSON");
+  EXPECT_EQ(parse(std::string(100000, '[')), "i: is not JSON");
   const std::string allowed = " (allowed: the name of a .safetensors file in the same folder)";
   for (const char* shard : {R"("../x.safetensors")", R"("/x.safetensors")", R"("x.bin")", "1"}) {
     EXPECT_EQ(parse(std::string(R"({"weight_map": {"t": )") + shard + "}}"),

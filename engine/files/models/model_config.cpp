@@ -179,8 +179,8 @@ std::string without_nonfinite(std::string text, const std::string& instead) {
 ModelConfig read_model_config(const std::string& path, const Architecture* architecture) {
   const std::string contents = read_file(path, max_config_bytes);
   const std::optional<Value> json = parse_json(without_nonfinite(contents, "null"));
-  if (!json) reject({path}, "", "is no JSON" + end_of_json(without_nonfinite(contents, "0")));
-  if (!json->is<Value::Members>()) reject({path}, "", "is no JSON object");
+  if (!json) reject({path}, "", "is not JSON" + end_of_json(without_nonfinite(contents, "0")));
+  if (!json->is<Value::Members>()) reject({path}, "", "is not a JSON object");
   // A model of text and images has its text model inside.
   const Value& text = member(*json, "text_config");
   const Value& model = text.is<Value::Members>() ? text : *json;

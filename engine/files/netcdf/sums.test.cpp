@@ -18,6 +18,7 @@
 #include "engine/files/input_file.h"
 #include "engine/files/json_reader.h"
 #include "engine/files/json_sum.h"
+#include "engine/files/json_writer.h"
 #include "engine/files/netcdf/file.h"
 
 namespace headlab {

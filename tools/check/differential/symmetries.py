@@ -243,7 +243,7 @@ def as_cosines(law: Tree, d: int) -> Tree:
     if name == "single_index":
         frequency = [[law["frequency"] * v for v in law["direction"]]]
         return {"law": "cosines", "amplitude": [1.0], "frequency": frequency, "phase": [0.0]}
-    raise Skipped("regression is no sum of cosines")
+    raise Skipped("regression is not a sum of cosines")
 
 
 def with_column(tree: Tree, change: Callable[[Array], Array]) -> Tree:

@@ -108,7 +108,7 @@ class Measured(Labelled):
             An array that the kind needs is missing.
         """
         if text("kind", kind) not in _NOISE:
-            raise ScenarioError(f"kind: {kind!r} is no kind of noise{suggestion(kind, _NOISE)}")
+            raise ScenarioError(f"kind: {kind!r} is not a kind of noise{suggestion(kind, _NOISE)}")
         start = f"noise_{kind}_"
         if f"{start}variance" not in self:
             raise ScenarioError(f"kind: noise of kind {kind!r} needs {'W_V' if kind == 'input' else 'q, k and v'}")

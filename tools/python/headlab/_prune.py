@@ -403,7 +403,7 @@ def prune(
     setting = engine.RemovalSetting()
     orders = engine.removal_orders()
     if text("by", by) not in orders:
-        raise ScenarioError(f"by: {by!r} is no order{suggestion(by, orders)}")
+        raise ScenarioError(f"by: {by!r} is not an order{suggestion(by, orders)}")
     setting.by, setting.refit, setting.seed = by, flag("refit", refit), index("seed", seed)
     found, source = _layers_of(measured, source, layers, threads)
     heads = _heads_of(found)
@@ -413,7 +413,7 @@ def prune(
             order = [(index("remove", layer), index("remove", head)) for layer, head in remove]
             wrong = [one for one in order if one not in heads]
             if wrong or len(set(order)) < len(order):
-                raise ScenarioError(f"remove: {wrong[0] if wrong else 'a head'} is no head{'' if wrong else ' twice'}")
+                raise ScenarioError(f"remove: {wrong[0]} is not a head" if wrong else "remove: names a head twice")
         else:
             order = found.order(setting, _count_of(remove, len(heads)))
         predicted = []

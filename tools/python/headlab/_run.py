@@ -221,7 +221,7 @@ def open(path: str | os.PathLike[str]) -> Result:
     if file.is_dir():
         file = file / "results.nc"
     if not file.is_file():
-        what = "is no file with results" if file.exists() else os.strerror(errno.ENOENT)
+        what = "is not a file with results" if file.exists() else os.strerror(errno.ENOENT)
         raise rejected(f"{file}: {what}")
     result = Result(path=file)
     if "format_version" not in result.attributes:

@@ -40,7 +40,7 @@ def _named(key: str, array: NDArray[Any]) -> str:
 
 
 def _with_column(tree: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A scenario whose regression is no function: its values at the rows become a column of them."""
+    """A scenario whose regression is not a function: its values at the rows become a column of them."""
     import numpy as np
 
     data = tree.get("data")
@@ -244,7 +244,7 @@ class Scenario:
                 if is_array(inner):
                     inner = {"law": "file", "path": inner}  # what an array stands for
             if not isinstance(inner, Mapping):
-                raise ScenarioError(f"{key}: {part} is no table")
+                raise ScenarioError(f"{key}: {part} is not a table")
             at[part] = dict(inner)  # not that of another scenario
             at = at[part]
         at[last] = value

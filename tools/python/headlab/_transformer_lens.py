@@ -84,7 +84,7 @@ def from_transformer_lens(
     found = {}
     for number in numbers:
         if not 0 <= number < len(model.blocks):
-            raise ScenarioError(f"layers: {number} is no layer (allowed: 0 to {len(model.blocks) - 1})")
+            raise ScenarioError(f"layers: {number} is not a layer (allowed: 0 to {len(model.blocks) - 1})")
         found[number] = {**_layer(cache, model, number), "document": document}
     acts = from_attention(found)
     acts._folded = True

@@ -152,7 +152,7 @@ class _Along:
 
     name: str
     places: NDArray[Any]
-    words: list[str] | None  # where places are no numbers
+    words: list[str] | None  # where places are not numbers
     series: list[tuple[str, list[int]]]
     series_name: str
 
@@ -267,7 +267,7 @@ class Plots:
             raise ScenarioError(f"{what}: {error.args[0]}") from None
         dims = self._r.dims(figure)
         if values.dtype.kind not in "fi":
-            raise ScenarioError(f"{what}: {figure} is no number")
+            raise ScenarioError(f"{what}: {figure} is not a number")
         if dims[:1] != ("condition",) or values.size != len(values):
             axes = ", ".join(f"{name} {size}" for name, size in zip(dims, values.shape, strict=True))
             raise ScenarioError(f"{what}: {figure} is an array of {axes}, needs one number a condition")

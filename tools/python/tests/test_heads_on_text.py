@@ -133,7 +133,7 @@ def test_rounded_numbers_are_compared_with_room_for_their_rounding(layer: dict[s
     "change, message",
     [
         ({"w_o": np.zeros(3)}, 'w_o: no such array of a layer (there are q, k, v, W_O, '),
-        ({"mask": np.zeros((1, 1, 20, 20))}, "mask: is no array of booleans"),
+        ({"mask": np.zeros((1, 1, 20, 20))}, "mask: is not an array of booleans"),
         ({"mask": "casual"}, 'mask: is "casual" (allowed: causal, full, or an array)'),
         ({"scale": -1.0}, "scale: needs a number above 0"),
         ({"q": np.zeros((10, 4, 20, 3), np.int64)}, "q: has whole numbers, needs floats"),

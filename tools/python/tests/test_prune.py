@@ -125,7 +125,7 @@ def test_a_checkpoint_keeps_every_other_byte(tmp_path: Path) -> None:
     [
         ({"remove": 1.5}, "^remove: is 1.5"),
         ({"remove": 4}, "^remove: is 4 .allowed: 1 to 3"),
-        ({"remove": [(0, 9)]}, r"^remove: \(0, 9\) is no head"),
+        ({"remove": [(0, 9)]}, r"^remove: \(0, 9\) is not a head"),
         ({"by": "refits"}, '^by: .*did you mean "refit"'),
         ({"layers": [2]}, "^layers: 2 was not measured"),
     ],

@@ -242,7 +242,7 @@ def test_heads_of_an_array_are_orthonormalised_where_that_is_set(
             hl.run(s)
         s["heads.subspaces.orthonormalise"] = True
         assert np.allclose(hl.run(s)["mse"], expected, rtol=1e-10)
-    with pytest.raises(hl.ScenarioError, match="dim is no table"):
+    with pytest.raises(hl.ScenarioError, match="dim is not a table"):
         s["heads.dim.orthonormalise"] = True
 
 

@@ -452,7 +452,7 @@ def test_what_cannot_be_drawn_is_said_in_a_line(small: dict[str, Any]) -> None:
         (lambda: r.plot.figure("head_covariance"), "array of condition 1, query 2, head 2, head_2 2, needs one number"),
         (lambda: r.plot.figure("query_mse"), "query_mse is an array of condition 1, query 2"),
         (lambda: r.plot.figure("mze"), 'figure: mze: no such figure - did you mean "mse"'),
-        (lambda: r.plot.figure("estimator"), "estimator is no number"),
+        (lambda: r.plot.figure("estimator"), "estimator is not a number"),
         (lambda: plot.verdicts(r), "verdicts: is given Result, needs what hl.validate gives"),
         (one.plot.components, "components: mse has no values - replicates: 1, too few"),
         (one.plot.decomposition, "decomposition: mse has no values"),

@@ -52,7 +52,7 @@ def test_what_is_missing_is_named() -> None:
     model.cfg.positional_embedding_type = "rotary"
     with pytest.raises(hl.ScenarioError, match="^cache: has no blocks.0.attn.hook_rot_q"):
         hl.heads.from_transformer_lens(cache, model)
-    with pytest.raises(hl.ScenarioError, match="^layers: 1 is no layer"):
+    with pytest.raises(hl.ScenarioError, match="^layers: 1 is not a layer"):
         hl.heads.from_transformer_lens(cache, model, [1])
 
 
