@@ -273,7 +273,7 @@ TEST(bad_scenarios, laws_and_their_parameters) {
 11 subspaces = { law = "orthogonal", redraw = true }
 ! s.toml:11:35: heads.subspaces.redraw: unknown key (allowed: law)
 16 points = [[0, 0, 0, 0]]|redraw = true
-! s.toml:17:1: queries.redraw: unknown key (allowed: law, points)
+! s.toml:17:1: queries.redraw: unknown key (allowed: law, points, truth)
 11 subspaces = { law = "haar", redraw = true }
 ! s.toml:19:14: run.replicates: is 100, must be a multiple of 8: heads are drawn again for every 8 replicates
 15 law = "design"
@@ -307,7 +307,7 @@ TEST(bad_scenarios, laws_and_their_parameters) {
 16 points = [0, 0, 0, 0]
 ! s.toml:16:11: queries.points[0]: is an integer, needs an array of numbers
 16 count = 4
-! s.toml:16:1: queries.count: unknown key (allowed: law, points)
+! s.toml:16:1: queries.count: unknown key (allowed: law, points, truth)
 )");
 }
 

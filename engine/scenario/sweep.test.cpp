@@ -140,7 +140,7 @@ TEST(Sweep, LabelsAreAKeyThatVariesWithTheOthers) {
   EXPECT_EQ(conditions_of("[sweep]\na = [1, 2]\nlabels = [1, 2]\n"),
             "s.toml:5:11: sweep.labels: has an integer, needs strings");
   EXPECT_EQ(conditions_of("[sweep]\na = [1, 2]\nlabel = \"x.y\"\n").substr(0, 71),
-            "s.toml:5:9: sweep.label: is not a name for a column, as \"angle (rad)\": 1 t");
+            "s.toml:5:9: sweep.label: is not a name for a column, as \"angle (rad)\": ");
   EXPECT_EQ(conditions_of("[[sweep]]\na = [1, 2]\n\"h.b\" = [5, 6]\nlabels = [\"x\", \"y\"]\n"),
             "s.toml:6:10: sweep[0]: has labels and several keys that are crossed - give these keys "
             "tables of their own, or zip = true");
