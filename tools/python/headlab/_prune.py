@@ -32,7 +32,15 @@ class _Edits:
 
     def __init__(self, layers: engine.RemovableLayers, source: Activations) -> None:
         self._layers, self.targets, self._model = layers, source._targets, source._model
-        self._folded = source._folded
+        self._folded, self._source = source._folded, source
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What the engine knows of layers follows from the activations, to the bit.
+        return {**vars(self), "_layers": list(self._layers.heads)}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        vars(self).update(kept)
+        self._layers = _removable_layers(self._source, kept["_layers"], None)
 
     def _modules(self, model: Any) -> dict[int, Any]:
         if self.targets is None:
@@ -368,6 +376,13 @@ def _count_of(remove: Any, heads: int) -> int:
     return count
 
 
+def _removable_layers(source: Activations, numbers: list[int], threads: int | None) -> engine.RemovableLayers:
+    with translated():
+        job = engine.removable_layers(source._engine, numbers, whole(threads))
+    found: engine.RemovableLayers = wait(job)
+    return found
+
+
 def _layers_of(
     measured: Labelled, source: Activations | None, layers: Any, threads: int | None
 ) -> tuple[engine.RemovableLayers, Activations]:
@@ -379,9 +394,7 @@ def _layers_of(
     for number in wanted:
         if number not in numbers:
             raise ScenarioError(f"layers: {number} was not measured (there are {', '.join(map(str, numbers))})")
-    with translated():
-        job = engine.removable_layers(source._engine, wanted, whole(threads))
-    return wait(job), source
+    return _removable_layers(source, wanted, threads), source
 
 
 def low_rank(
