@@ -7,8 +7,8 @@ this Python as `python`, and SOURCE/scenarios and SOURCE/tools there. A fenced b
 file ("# mine.toml", "# mine.py") becomes that file. A line of an indented block that starts with one of these names, or
 with `$ ` and one of them, is run; it has to end with exit code 0, or with N where the line ends in the comment
 "# exit code N". What follows a line with `$ ` up to the end of the block is the output that the page promises: its
-words have to appear in this order, a line `...` stands for anything, and a number with a standard error has to lie
-within six of them. Other numbers (times, rates) and the SIMD target are not compared; with --no-numbers none is, for a
+words have to appear in this order, `...` at the end of a line stands for anything, and a number with a standard error
+has to lie within six of them. Other numbers (times, rates) and the SIMD target are not compared; with --no-numbers none is, for a
 page that trains a model.
 
 Prints one line for each fault and ends with 1 where there is one.
@@ -93,13 +93,13 @@ def without_errors(text):
 
 
 def missing(promised, output, numbers):
-    """The first promised part (up to a line of "...") that the output lacks, or None."""
+    """The first promised part (up to "..." at the end of a line) that the output lacks, or None."""
     if not numbers:  # nor how they are written, as 0.982 ± 0.003, 0.982(3), or below a unit of 1e-3
         promised = [without_errors(line) for line in promised]
         output = without_errors(output)
     seen = tokens(output)
     at = 0
-    for part in re.split(r"^\s*\.\.\.\s*$", "\n".join(promised), flags=re.MULTILINE):
+    for part in re.split(r"(?:^|\s)\s*\.\.\.\s*$", "\n".join(promised), flags=re.MULTILINE):
         wanted = tokens(part)
         while at + len(wanted) <= len(seen) and not all(alike(numbers, *one) for one in zip(wanted, seen[at:])):
             at += 1
