@@ -122,18 +122,21 @@ std::vector<TensorChange> changes_of(const std::vector<RemovableLayer>& layers,
     const ChangedMap changed = layer.without(removed.at(layer.number()), refit);
     const TokenRows map = names.input_first ? changed.map : changed.map.transpose();
     const std::string name = names.of(layer.number());
-    changes.push_back(
-        {.name = name,
-         .shape = {static_cast<std::uint64_t>(map.rows()), static_cast<std::uint64_t>(map.cols())},
-         .numbers = {map.data(), map.data() + map.size()}});
+    using Sizes = std::vector<std::uint64_t>;
+    changes.push_back(TensorChange{
+        .name = name,
+        .shape =
+            Sizes{static_cast<std::uint64_t>(map.rows()), static_cast<std::uint64_t>(map.cols())},
+        .numbers = std::vector<double>(map.data(), map.data() + map.size())});
     if (changed.constant.size() == 0) continue;
     const std::string ending = ".weight";
-    changes.push_back(
-        {.name =
-             name.substr(0, name.size() - (name.ends_with(ending) ? ending.size() : 0)) + ".bias",
-         .shape = {static_cast<std::uint64_t>(changed.constant.size())},
-         .numbers = {changed.constant.begin(), changed.constant.end()},
-         .added = true});
+    const auto& constant = changed.constant;
+    changes.push_back(TensorChange{
+        .name =
+            name.substr(0, name.size() - (name.ends_with(ending) ? ending.size() : 0)) + ".bias",
+        .shape = Sizes{static_cast<std::uint64_t>(constant.size())},
+        .numbers = std::vector<double>(constant.begin(), constant.end()),
+        .added = true});
   }
   return changes;
 }
