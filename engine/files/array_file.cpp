@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -27,51 +28,51 @@ std::uint64_t numbers_in_item(const ArrayInfo& array) {
   return count;
 }
 
-/// Kept as float32 where that holds the numbers.
 class NpzFile : public ArrayFile {
  public:
-  explicit NpzFile(const std::string& path) : ArrayFile(path) {
-    const ZipFile zip(read_file(path, std::numeric_limits<std::uint64_t>::max()), one_line(path));
-    for (const auto& [entry, _] : zip.entries()) {
-      if (!entry.ends_with(".npy")) {
+  explicit NpzFile(const std::string& path)
+      : ArrayFile(path), zip_(open_regular(path), one_line(path)) {
+    for (const auto& [entry, content] : zip_.entries()) {
+      if (!entry.ends_with(ending)) {
         reject({path}, "", "has entry " + one_line(entry, 80) + ", which is not an array");
       }
-      const std::string name = entry.substr(0, entry.size() - 4), bytes = zip.read(entry);
-      if (const auto text = npy_text(bytes)) {
-        texts_[name] = *text;
+      zip_.check(entry);
+      const std::string name = entry.substr(0, entry.size() - ending.size());
+      const std::string start = zip_.read(entry, 0, npy_header_end(zip_.read(entry, 0, 12)));
+      if (npy_text(start)) {
+        texts_[name] = *npy_text(zip_.read(entry, 0, content.size));
         continue;
       }
-      NpyArray array =
-          parse_npy_array(bytes, path + ": " + one_line(entry, 80), 0, max_axes_of_entry);
-      arrays_[name] = {array.kind, array.shape};
-      if (array.kind == NumberKind::half || array.kind == NumberKind::single) {
-        std::vector<float>& to = singles_[name];
-        to.reserve(array.values.size());
-        for (const double value : array.values) to.push_back(static_cast<float>(value));
-      } else {
-        exact_[name] = std::move(array.values);
-      }
+      const std::string source = path + ": " + one_line(entry, 80);
+      const NpyParts parts(start, content.size, source, 0, max_axes_of_entry);
+      arrays_[name] = {parts.kind(), parts.shape()};
+      parts_.emplace(name, parts);
+      if (parts.in_order()) continue;
+      const std::string bytes = zip_.read(entry, 0, content.size);
+      whole_[name] = parse_npy_array(bytes, source, 0, max_axes_of_entry).values;
     }
   }
 
   std::vector<double> read(const std::string& name, std::uint64_t first,
                            std::uint64_t count) override {
     const std::uint64_t item = numbers_in_item(arrays_.at(name));
-    const auto single = singles_.find(name);
-    return single == singles_.end() ? part(exact_.at(name), first * item, count * item)
-                                    : part(single->second, first * item, count * item);
+    const auto whole = whole_.find(name);
+    if (whole != whole_.end()) {
+      const auto some = std::span(whole->second).subspan(first * item, count * item);
+      return {some.begin(), some.end()};
+    }
+    const NpyParts& parts = parts_.at(name);
+    const std::uint64_t begin = parts.place(first * item),
+                        end = parts.place((first + count) * item);
+    return parts.numbers(zip_.read(name + std::string(ending), begin, end - begin), first * item);
   }
 
  private:
-  template <class T>
-  static std::vector<double> part(const std::vector<T>& all, std::uint64_t first,
-                                  std::uint64_t count) {
-    const auto some = std::span(all).subspan(first, count);
-    return {some.begin(), some.end()};
-  }
+  static constexpr std::string_view ending = ".npy";
 
-  std::map<std::string, std::vector<float>> singles_;
-  std::map<std::string, std::vector<double>> exact_;
+  ZipFile zip_;
+  std::map<std::string, NpyParts> parts_;
+  std::map<std::string, std::vector<double>> whole_;  ///< of another order than C's
 };
 
 class SafetensorsArrays : public ArrayFile {

@@ -5,9 +5,11 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <unistd.h>
 #include <vector>
+#include <zlib.h>
 
 #include <gtest/gtest.h>
 
@@ -31,8 +33,8 @@ std::string captured_bytes() {
 
 std::string zip_refusal(const std::string& bytes) {
   try {
-    const ZipFile zip(bytes, "a.npz");
-    for (const auto& [name, entry] : zip.entries()) zip.read(name);
+    ZipFile zip(std::make_unique<std::istringstream>(bytes), "a.npz");
+    for (const auto& [name, entry] : zip.entries()) zip.check(name);
   } catch (const InvalidInput& error) {
     return error.what();
   }
@@ -80,6 +82,43 @@ TEST(ArrayFile, ReadsAxesOfNetcdfByTheirNames) {
                 ": variable sequence has 30 at place 0, needs 0, 1, .. in this order - sort by "
                 "it, or leave it out");
   std::filesystem::remove(path);
+}
+
+/// Both ways to keep an entry, and parts in any order.
+TEST(ZipFile, ReadsParts) {
+  const std::string content = captured_bytes();
+  for (const bool deflated : {false, true}) {
+    std::string packed(compressBound(content.size()), '\0');
+    z_stream stream = {};
+    ASSERT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 9, Z_DEFAULT_STRATEGY), Z_OK);
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+    stream.avail_in = static_cast<uInt>(content.size());
+    stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+    stream.avail_out = static_cast<uInt>(packed.size());
+    ASSERT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+    packed.resize(stream.total_out);
+    deflateEnd(&stream);
+    const std::string stored = deflated ? packed : content;
+    const auto bytes = [](std::uint64_t number, int count) {
+      std::string text;
+      for (int i = 0; i < count; ++i) text += static_cast<char>(number >> 8 * i & 255);
+      return text;
+    };
+    const auto sum = crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size());
+    const std::string common = bytes(deflated ? 8 : 0, 2) + bytes(0, 4) + bytes(sum, 4) +
+                               bytes(stored.size(), 4) + bytes(content.size(), 4) + bytes(1, 2);
+    const std::string local = "PK\3\4" + bytes(20, 2) + bytes(0, 2) + common + bytes(0, 2) + "a";
+    const std::string list = "PK\1\2" + bytes(20, 4) + bytes(0, 2) + common + bytes(0, 16) + "a";
+    const std::string archive = local + stored + list + "PK\5\6" + bytes(0, 4) + bytes(1, 2) +
+                                bytes(1, 2) + bytes(list.size(), 4) +
+                                bytes(local.size() + stored.size(), 4) + bytes(0, 2);
+    ZipFile zip(std::make_unique<std::istringstream>(archive), "a.npz");
+    zip.check("a");
+    for (const std::size_t first : {200'000U, 70'000U, 70'100U, 0U, 300'000U, 300'001U}) {
+      EXPECT_TRUE(zip.read("a", first, 100'000) == content.substr(first, 100'000)) << first;
+    }
+    EXPECT_EQ(zip.read("a", content.size(), 5), "");
+  }
 }
 
 TEST(ZipFile, NoticesADamagedByte) {

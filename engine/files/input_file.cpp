@@ -6,7 +6,10 @@
 #include <cstring>
 #include <exception>
 #include <fcntl.h>
+#include <filesystem>
+#include <fstream>
 #include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
 
 #include "engine/files/available_memory.h"
@@ -62,6 +65,17 @@ std::string read_file(const std::string& path, std::uint64_t max_bytes) {
   std::string content(file.size(), '\0');
   content.resize(file.read(content.data(), content.size()));
   return content;
+}
+
+std::unique_ptr<std::istream> open_regular(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
+    reject({path}, "", "is not a regular file");
+  }
+  errno = 0;
+  auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
+  if (!*file) reject({path}, "", std::string("cannot be opened: ") + std::strerror(errno));
+  return file;
 }
 
 std::string first_bytes(const std::string& path, std::size_t count) {

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <istream>
+#include <memory>
 #include <string>
 
 namespace headlab {
@@ -32,6 +34,9 @@ class InputFile {
 /// The content of a regular file of at most `max_bytes`, which has to fit into the memory that is
 /// available. Throws InvalidInput that begins with the path, and RunFailed.
 std::string read_file(const std::string& path, std::uint64_t max_bytes);
+
+/// A regular file whose parts are read in any order. Throws InvalidInput that begins with the path.
+std::unique_ptr<std::istream> open_regular(const std::string& path);
 
 /// The first bytes of a file, at most `count`; none where no regular file can be read there.
 std::string first_bytes(const std::string& path, std::size_t count);

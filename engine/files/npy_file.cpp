@@ -257,14 +257,6 @@ struct Layout {
   std::uint64_t count = 1;
 };
 
-/// Bytes from the beginning of an NPY file to the end of its header, as its first 12 bytes say.
-std::uint64_t header_end(std::string_view start) {
-  const bool short_length = start.size() > 6 && start[6] == 1;
-  const std::size_t width = short_length ? 2 : 4;
-  return start.size() < 8 + width ? start.size()
-                                  : 8 + width + little_endian(start.substr(8, width));
-}
-
 /// Checks the header against `size`, the length of the whole file; `bytes` is all of it, or as much
 /// as header_end() says.
 Layout layout_of(std::string_view bytes, std::uint64_t size, const std::string& source,
@@ -320,7 +312,47 @@ Layout layout_of(std::string_view bytes, std::uint64_t size, const std::string& 
   reject({source}, "", "element " + element_text(shape, position) + " is not finite");
 }
 
+NumberKind kind_of(char type, std::size_t item) {
+  return type != 'f' ? NumberKind::whole
+         : item == 8 ? NumberKind::exact
+         : item == 4 ? NumberKind::single
+                     : NumberKind::half;
+}
+
 }  // namespace
+
+std::uint64_t npy_header_end(std::string_view start) {
+  const bool short_length = start.size() > 6 && start[6] == 1;
+  const std::size_t width = short_length ? 2 : 4;
+  return start.size() < 8 + width ? start.size()
+                                  : 8 + width + little_endian(start.substr(8, width));
+}
+
+NpyParts::NpyParts(std::string_view start, std::uint64_t size, std::string source,
+                   std::size_t min_axes, std::size_t max_axes)
+    : source_(std::move(source)) {
+  Layout layout = layout_of(start, size, source_, min_axes, max_axes);
+  type_ = layout.header.kind;
+  item_ = layout.header.item;
+  offset_ = layout.offset;
+  // One axis alone has one order.
+  in_order_ = !layout.header.fortran || layout.header.shape.size() < 2;
+  shape_ = std::move(layout.header.shape);
+}
+
+NumberKind NpyParts::kind() const {
+  return kind_of(type_, item_);
+}
+
+std::vector<double> NpyParts::numbers(std::string_view bytes, std::uint64_t first) const {
+  const auto read = item_reader({.kind = type_, .item = item_});
+  std::vector<double> all(bytes.size() / item_);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = read(bytes.data() + i * item_);
+    if (!std::isfinite(all[i])) fail_not_finite(source_, shape_, first + i);
+  }
+  return all;
+}
 
 NpyArray parse_npy_array(std::string_view bytes, const std::string& source, std::size_t min_axes,
                          std::size_t max_axes) {
@@ -328,10 +360,7 @@ NpyArray parse_npy_array(std::string_view bytes, const std::string& source, std:
   const std::string_view left = bytes.substr(offset);
   const auto read = item_reader(header);
   FortranPositions fortran(header.shape);
-  NpyArray array{.kind = header.kind != 'f' ? NumberKind::whole
-                         : header.item == 8 ? NumberKind::exact
-                         : header.item == 4 ? NumberKind::single
-                                            : NumberKind::half,
+  NpyArray array{.kind = kind_of(header.kind, header.item),
                  .shape = header.shape,
                  .values = std::vector<double>(count)};
   for (std::size_t i = 0; i < count; ++i) {
@@ -343,7 +372,7 @@ NpyArray parse_npy_array(std::string_view bytes, const std::string& source, std:
 }
 
 std::optional<std::string> npy_text(std::string_view bytes) {
-  const std::uint64_t end = header_end(bytes.substr(0, 12));
+  const std::uint64_t end = npy_header_end(bytes.substr(0, 12));
   if (!is_npy(bytes) || end > bytes.size()) return {};
   const std::string_view header = bytes.substr(0, end);
   constexpr std::string_view type = "'<U", scalar = "'shape': ()";
@@ -365,7 +394,7 @@ NpyRows read_npy_rows(const std::function<void(char*, std::size_t)>& read, std::
   std::string start(std::min<std::uint64_t>(size, 12), '\0');
   read(start.data(), start.size());
   const std::size_t known = start.size();
-  start.resize(std::clamp<std::uint64_t>(header_end(start), known, size));
+  start.resize(std::clamp<std::uint64_t>(npy_header_end(start), known, size));
   read(start.data() + known, start.size() - known);
   const auto [header, offset, count] = layout_of(start, size, source, 1, 2);
   // What was read past a header shorter than 12 bytes belongs to the numbers.

@@ -39,6 +39,35 @@ bool is_npy(std::string_view bytes);
 NpyArray parse_npy_array(std::string_view bytes, const std::string& source, std::size_t min_axes,
                          std::size_t max_axes);
 
+/// Where the header of an NPY file ends, as its first 12 bytes say.
+std::uint64_t npy_header_end(std::string_view start);
+
+/// The numbers of an NPY file that is read part by part.
+class NpyParts {
+ public:
+  /// \param start as much of the file, of `size` bytes, as npy_header_end() says
+  /// Throws as parse_npy_array().
+  NpyParts(std::string_view start, std::uint64_t size, std::string source, std::size_t min_axes,
+           std::size_t max_axes);
+
+  NumberKind kind() const;
+  const std::vector<std::uint64_t>& shape() const { return shape_; }
+  /// Numbers that follow one another in the array do so in the file.
+  bool in_order() const { return in_order_; }
+  /// Where number `first` stands in the file, in one in order.
+  std::uint64_t place(std::uint64_t first) const { return offset_ + first * item_; }
+  /// Numbers first, first + 1, .. from their bytes. Throws InvalidInput where one is not finite.
+  std::vector<double> numbers(std::string_view bytes, std::uint64_t first) const;
+
+ private:
+  std::string source_;
+  std::vector<std::uint64_t> shape_;
+  char type_;  ///< f, i, u or b
+  std::size_t item_;
+  bool in_order_;
+  std::uint64_t offset_;
+};
+
 /// The text of an NPY file that holds one text of NumPy ("<U6"); nothing for other files.
 std::optional<std::string> npy_text(std::string_view bytes);
 

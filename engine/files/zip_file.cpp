@@ -22,42 +22,44 @@ constexpr std::uint64_t elsewhere = 0xffffffff;
 /// Deflate expands by no more.
 constexpr std::uint64_t max_deflation = 1032;
 
+/// What may follow the end of the list: its own fields and a comment.
+constexpr std::uint64_t max_end_size = 22 + 0xffff;
+/// What is unpacked at a time.
+constexpr std::size_t piece_size = std::size_t{1} << 16;
+
 /// Numbers and texts of a part of the file that is known to be there.
 class ZipPart {
  public:
-  ZipPart(std::string_view all, std::uint64_t begin, std::uint64_t size, const std::string& source)
-      : source_(source) {
-    if (begin > all.size() || size > all.size() - begin) damaged();
-    bytes_ = all.substr(begin, size);
-  }
+  ZipPart(std::string bytes, const std::string& source)
+      : bytes_(std::move(bytes)), source_(source) {}
   std::uint64_t number(std::size_t at, std::size_t size) const {
-    if (at > bytes_.size() || size > bytes_.size() - at) damaged();
-    return little_endian(bytes_.substr(at, size));
+    return little_endian(text(at, size));
   }
   std::string_view text(std::size_t at, std::size_t size) const {
     if (at > bytes_.size() || size > bytes_.size() - at) damaged();
-    return bytes_.substr(at, size);
+    return std::string_view(bytes_).substr(at, size);
   }
+  std::size_t size() const { return bytes_.size(); }
+  std::size_t last(std::string_view text) const { return bytes_.rfind(text); }
   [[noreturn]] void damaged() const { reject({source_}, "", "is a damaged ZIP archive"); }
 
  private:
-  std::string_view bytes_;
+  std::string bytes_;
   const std::string& source_;
 };
 
 /// Numbers that do not fit into 32 bits stand in the extra field 1, in this order.
-void take_long_numbers(const ZipPart& file, std::size_t at, std::size_t size,
-                       std::initializer_list<std::uint64_t*> numbers) {
-  for (const std::size_t end = at + size; at + 4 <= end;) {
-    const std::uint64_t kind = file.number(at, 2);
-    const std::size_t length = file.number(at + 2, 2);
+void take_long_numbers(const ZipPart& extra, std::initializer_list<std::uint64_t*> numbers) {
+  for (std::size_t at = 0; at + 4 <= extra.size();) {
+    const std::uint64_t kind = extra.number(at, 2);
+    const std::size_t length = extra.number(at + 2, 2);
     std::size_t next = at + 4;
     at = next + length;
     if (kind != 1) continue;
     for (std::uint64_t* const number : numbers) {
       if (*number != elsewhere) continue;
-      if (next + 8 > at) file.damaged();
-      *number = file.number(next, 8);
+      if (next + 8 > at) extra.damaged();
+      *number = extra.number(next, 8);
       next += 8;
     }
   }
@@ -65,11 +67,87 @@ void take_long_numbers(const ZipPart& file, std::size_t at, std::size_t size,
 
 }  // namespace
 
-ZipFile::ZipFile(std::string bytes, std::string source)
+/// The content of a deflated entry, part by part.
+class ZipFile::Unpacking {
+ public:
+  // Without a header of zlib's own.
+  Unpacking() : good_(inflateInit2(&stream_, -MAX_WBITS) == Z_OK) {}
+  ~Unpacking() { inflateEnd(&stream_); }
+  Unpacking(const Unpacking&) = delete;
+  Unpacking& operator=(const Unpacking&) = delete;
+
+  std::uint64_t position() const { return out_; }
+  /// Whether this part was the last to be asked for.
+  bool has(std::uint64_t first, std::uint64_t count) const {
+    return last_.size() == count && out_ == first + count;
+  }
+  const std::string& last() const { return last_; }
+
+  /// The next `count` bytes; fewer where the entry ends, or does not unpack.
+  const std::string& next(ZipFile& file, const Entry& entry, std::uint64_t count) {
+    last_.resize(count);
+    std::uint64_t done = 0;
+    while (good_ && done < count) {
+      if (stream_.avail_in == 0) {
+        in_ = file.stored(entry.begin + taken_,
+                          std::min<std::uint64_t>(entry.stored - taken_, piece_size));
+        taken_ += in_.size();
+        stream_.next_in = reinterpret_cast<Bytef*>(in_.data());
+        stream_.avail_in = static_cast<uInt>(in_.size());
+      }
+      const auto room = static_cast<uInt>(
+          std::min<std::uint64_t>(count - done, std::numeric_limits<uInt>::max()));
+      stream_.next_out = reinterpret_cast<Bytef*>(last_.data() + done);
+      stream_.avail_out = room;
+      const int status = inflate(&stream_, Z_NO_FLUSH);
+      done += room - stream_.avail_out;
+      good_ = status == Z_OK;
+      ended_ = status == Z_STREAM_END;
+    }
+    out_ += done;
+    last_.resize(done);
+    return last_;
+  }
+
+  /// Whether the content ends here.
+  bool at_end(ZipFile& file, const Entry& entry) { return next(file, entry, 1).empty() && ended_; }
+
+ private:
+  z_stream stream_ = {};
+  bool good_, ended_ = false;
+  std::string in_, last_;
+  std::uint64_t taken_ = 0, out_ = 0;  ///< bytes read and given
+};
+
+ZipFile::ZipFile(std::unique_ptr<std::istream> bytes, std::string source)
     : bytes_(std::move(bytes)), source_(std::move(source)) {
-  const ZipPart file(bytes_, 0, bytes_.size(), source_);
+  read_entries();
+}
+
+ZipFile::~ZipFile() = default;
+
+/// Bytes of the file, fewer where it ends.
+std::string ZipFile::stored(std::uint64_t begin, std::uint64_t count) {
+  std::string part(count, '\0');
+  bytes_->clear();
+  bytes_->seekg(static_cast<std::streamoff>(begin));
+  bytes_->read(part.data(), static_cast<std::streamsize>(count));
+  part.resize(static_cast<std::size_t>(bytes_->gcount()));
+  return part;
+}
+
+void ZipFile::read_entries() {
+  bytes_->seekg(0, std::ios::end);
+  const auto size = static_cast<std::uint64_t>(std::max<std::streamoff>(bytes_->tellg(), 0));
+  const auto part = [&](std::uint64_t begin, std::uint64_t count) {
+    // No more than there is, whatever the file says.
+    const std::uint64_t there = begin < size ? size - begin : 0;
+    return ZipPart(there == 0 ? "" : stored(begin, std::min(count, there)), source_);
+  };
   // The end is found from behind: a comment may follow it.
-  const std::size_t end = bytes_.rfind(end_mark);
+  const std::uint64_t tail = size - std::min(size, max_end_size + locator_size);
+  const ZipPart file = part(tail, size);
+  const std::size_t end = file.last(end_mark);
   if (end == std::string::npos) {
     reject({source_}, "", "is not a ZIP archive, or is cut short: it has no list of entries");
   }
@@ -77,34 +155,34 @@ ZipFile::ZipFile(std::string bytes, std::string source)
   std::uint64_t at = file.number(end + 16, 4);
   if (at == elsewhere && end >= locator_size &&
       file.text(end - locator_size, 4) == long_locator_mark) {
-    const std::uint64_t long_end = file.number(end - locator_size + 8, 8);
-    const ZipPart record(bytes_, long_end, 56, source_);
+    const ZipPart record = part(file.number(end - locator_size + 8, 8), 56);
     if (record.text(0, 4) != long_end_mark) file.damaged();
     count = record.number(32, 8);
     at = record.number(48, 8);
   }
   for (std::uint64_t i = 0; i < count; ++i) {
-    const ZipPart record(bytes_, at, entry_size, source_);
+    const ZipPart record = part(at, entry_size);
     if (record.text(0, 4) != entry_mark) file.damaged();
     const std::uint64_t method = record.number(10, 2);
     const std::uint64_t name_size = record.number(28, 2), extra_size = record.number(30, 2);
-    const std::string name(file.text(at + entry_size, name_size));
+    const ZipPart names = part(at + entry_size, name_size + extra_size);
+    const std::string name(names.text(0, name_size));
     Entry entry{.stored = record.number(20, 4),
                 .size = record.number(24, 4),
                 .checksum = static_cast<std::uint32_t>(record.number(16, 4)),
                 .deflated = method == 8};
     std::uint64_t local = record.number(42, 4);
-    take_long_numbers(file, at + entry_size + name_size, extra_size,
+    take_long_numbers(ZipPart(std::string(names.text(name_size, extra_size)), source_),
                       {&entry.size, &entry.stored, &local});
     if ((method != 0 && method != 8) || (record.number(8, 2) & 1) != 0) {
       reject({source_}, "",
              "has entry " + one_line(name, 80) +
                  ", which is encrypted or compressed by other means than deflate");
     }
-    const ZipPart header(bytes_, local, local_size, source_);
+    const ZipPart header = part(local, local_size);
     if (header.text(0, 4) != local_mark) file.damaged();
     entry.begin = local + local_size + header.number(26, 2) + header.number(28, 2);
-    file.text(entry.begin, entry.stored);
+    if (entry.begin > size || entry.stored > size - entry.begin) file.damaged();
     const std::uint64_t most = entry.deflated ? entry.stored * max_deflation : entry.stored;
     if (entry.size > most || (!entry.deflated && entry.size != most)) file.damaged();
     if (!entries_.emplace(name, entry).second) {
@@ -114,40 +192,45 @@ ZipFile::ZipFile(std::string bytes, std::string source)
   }
 }
 
-std::string ZipFile::read(const std::string& name) const {
+void ZipFile::check(const std::string& name) {
   const Entry& entry = entries_.at(name);
-  const std::string_view stored = std::string_view(bytes_).substr(entry.begin, entry.stored);
-  std::string content;
-  if (entry.deflated) {
-    require_file_memory(source_, entry.size, 1);
-    content.resize(entry.size);
-    z_stream stream = {};
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(stored.data()));
-    stream.next_out = reinterpret_cast<Bytef*>(content.data());
-    // Without a header of zlib's own.
-    bool good = inflateInit2(&stream, -MAX_WBITS) == Z_OK;
-    std::uint64_t in = stored.size(), out = content.size();
-    constexpr std::uint64_t most = std::numeric_limits<uInt>::max();
-    int status = Z_OK;
-    while (good && status == Z_OK) {
-      const auto some_in = static_cast<uInt>(std::min(in, most));
-      const auto some_out = static_cast<uInt>(std::min(out, most));
-      stream.avail_in = some_in;
-      stream.avail_out = some_out;
-      status = inflate(&stream, Z_NO_FLUSH);
-      in -= some_in - stream.avail_in;
-      out -= some_out - stream.avail_out;
-    }
-    inflateEnd(&stream);
-    if (status != Z_STREAM_END || out != 0) {
-      reject({source_}, "", "has entry " + one_line(name, 80) + " that does not unpack");
-    }
-  } else {
-    content = stored;
+  unpackings_.erase(name);
+  uLong sum = crc32_z(0, nullptr, 0);
+  for (std::uint64_t at = 0; at < entry.size; at += piece_size) {
+    const std::string piece = read(name, at, piece_size);
+    sum = crc32_z(sum, reinterpret_cast<const Bytef*>(piece.data()), piece.size());
   }
-  const auto* const bytes = reinterpret_cast<const Bytef*>(content.data());
-  if (crc32_z(0, bytes, content.size()) != entry.checksum) {
+  // No more comes out than its size says.
+  const auto unpacking = unpackings_.find(name);
+  if (unpacking != unpackings_.end() && !unpacking->second->at_end(*this, entry)) {
+    reject({source_}, "", "has entry " + one_line(name, 80) + " that does not unpack");
+  }
+  unpackings_.erase(name);
+  if (sum != entry.checksum) {
     reject({source_}, "", "has entry " + one_line(name, 80) + " with another checksum");
+  }
+}
+
+std::string ZipFile::read(const std::string& name, std::uint64_t first, std::uint64_t count) {
+  const Entry& entry = entries_.at(name);
+  first = std::min(first, entry.size);
+  count = std::min(count, entry.size - first);
+  if (count > piece_size) require_file_memory(source_, count, 1);
+  if (!entry.deflated) {
+    std::string content = stored(entry.begin + first, count);
+    if (content.size() == count) return content;
+    reject({source_}, "", "ends early: it was changed while it was read");
+  }
+  std::unique_ptr<Unpacking>& from = unpackings_[name];
+  if (from && from->has(first, count)) return from->last();
+  if (!from || from->position() > first) from = std::make_unique<Unpacking>();
+  while (from->position() < first) {
+    const std::uint64_t left = first - from->position();
+    if (from->next(*this, entry, std::min<std::uint64_t>(left, piece_size)).empty()) break;
+  }
+  const std::string& content = from->next(*this, entry, count);
+  if (content.size() != count) {
+    reject({source_}, "", "has entry " + one_line(name, 80) + " that does not unpack");
   }
   return content;
 }

@@ -4,17 +4,20 @@
 #pragma once
 
 #include <cstdint>
+#include <istream>
 #include <map>
+#include <memory>
 #include <string>
 
 namespace headlab {
 
-/// An archive in memory.
+/// An archive that is open: the list of entries is read at once, content when it is asked for.
 class ZipFile {
  public:
-  /// Throws InvalidInput, one line that begins with `source`, unless the bytes are an archive whose
-  /// entries lie within it.
-  ZipFile(std::string bytes, std::string source);
+  /// Throws InvalidInput, one line that begins with `source`, unless the bytes, which must be
+  /// seekable, are an archive whose entries lie within it.
+  ZipFile(std::unique_ptr<std::istream> bytes, std::string source);
+  ~ZipFile();
 
   struct Entry {
     std::uint64_t begin = 0;   ///< of what is stored
@@ -25,12 +28,22 @@ class ZipFile {
   };
   const std::map<std::string, Entry>& entries() const { return entries_; }
 
-  /// The content of an entry, whose checksum is compared. Throws InvalidInput.
-  std::string read(const std::string& name) const;
+  /// Reads an entry from end to end. Throws InvalidInput where its checksum is another.
+  void check(const std::string& name);
+  /// At most `count` bytes of the content from byte `first` on. What is deflated is unpacked from
+  /// where the last part of the entry ended, or from its beginning. Throws InvalidInput.
+  std::string read(const std::string& name, std::uint64_t first, std::uint64_t count);
 
  private:
-  std::string bytes_, source_;
+  class Unpacking;
+
+  std::string stored(std::uint64_t begin, std::uint64_t count);
+  void read_entries();
+
+  std::unique_ptr<std::istream> bytes_;
+  std::string source_;
   std::map<std::string, Entry> entries_;
+  std::map<std::string, std::unique_ptr<Unpacking>> unpackings_;  ///< of entries read in part
 };
 
 }  // namespace headlab

@@ -3,15 +3,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 #include <utility>
 
 #include "engine/files/document.h"
+#include "engine/files/input_file.h"
 #include "engine/files/json_reader.h"
 #include "engine/files/json_syntax.h"
 #include "engine/files/npy_file.h"
@@ -255,17 +253,6 @@ void check_cover(const TensorTable& tensors, std::uint64_t data_bytes, const std
            "has " + std::to_string(data_bytes) + " bytes of numbers, its tensors take " +
                std::to_string(at));
   }
-}
-
-std::unique_ptr<std::istream> open_regular(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
-    reject({path}, "", "is not a regular file");
-  }
-  errno = 0;
-  auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
-  if (!*file) reject({path}, "", std::string("cannot be opened: ") + std::strerror(errno));
-  return file;
 }
 
 }  // namespace
