@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """trained_model_check.py [--steps N]: figures of heads against what their removal costs a model trained here.
 
-Trains a GPT-2 of 3 layers of 8 heads, d = 64, on the characters of the pages of docs/ (needs torch, transformers,
-pandas and the package), measures its heads on 24 pages, and removes them on other pages:
+Trains a GPT-2 of 3 layers of 8 heads, d = 64, on the characters of modules of Python's own library (needs torch,
+transformers, pandas and the package), measures its heads on other modules, and removes them on others again:
 
   - a quarter of the heads by `prune` costs less than half the mean of 8 drawn quarters with the same refits;
   - exchange_error has a rank correlation above 0.55 with what it costs that head h attends as l does, in each layer,
@@ -53,9 +53,10 @@ def main():
     parser.add_argument("--steps", type=int, default=1500)
     steps = parser.parse_args().steps
     began = time.monotonic()
-    train, held_out, size = pages()
+    # Pages of this tree would be other ones after the next change of one.
+    train, held_out, size = pages(Path(argparse.__file__).parent.glob("*.py"))
     model = trained(train, size, steps)
-    print(f"{len(train)} pages, {steps} steps, {time.monotonic() - began:.0f} s")
+    print(f"{len(train)} modules, {steps} steps, {time.monotonic() - began:.0f} s")
 
     half = len(held_out) // 2
     ids, document = sequences(held_out[:half])

@@ -9,6 +9,7 @@ saves it as the folder MODEL. TEXT is an NPZ file of tokens that it was not trai
 
 import argparse
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,9 @@ TREE = Path(__file__).resolve().parents[3]
 LENGTH, BATCH, WIDTH, LAYERS, HEADS = 128, 16, 64, 3, 8
 
 
-def pages() -> tuple[list[Any], list[Any], int]:
-    """Pages to train on and others, as numbers of characters, and how many characters there are."""
-    texts = [path.read_text() for path in sorted(TREE.glob("docs/**/*.md"))]
+def pages(paths: Iterable[Path] = TREE.glob("docs/**/*.md")) -> tuple[list[Any], list[Any], int]:
+    """Texts to train on and others, as numbers of characters, and how many characters there are."""
+    texts = [path.read_text() for path in sorted(paths)]
     texts = [text for text in texts if len(text) > 4 * LENGTH]
     characters = sorted(set("".join(texts)))
     number = {c: i for i, c in enumerate(characters)}
