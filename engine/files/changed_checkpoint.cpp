@@ -3,17 +3,22 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "engine/files/atomic_file.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "engine/files/models/safetensors.h"
+#include "engine/files/input_file.h"
+#include "engine/files/json_reader.h"
+#include "engine/files/json_writer.h"
+#include "engine/files/models/model_checkpoint.h"
 #include "engine/files/npy_file.h"
 #include "engine/files/temporary_path.h"
 
@@ -42,6 +47,7 @@ class Tensors {
   }
 
   /// By the name of the file.
+  const std::map<std::string, std::unique_ptr<SafetensorsFile>>& files() const { return files_; }
   const std::map<std::string, std::vector<Patch>>& patches() const { return patches_; }
 
   void change(const TensorChange& change) {
@@ -66,6 +72,13 @@ class Tensors {
     patches_[file].push_back({from.data() + info.begin, tensor_bytes(info.type, numbers)});
   }
 
+  /// The cuts of each file.
+  std::map<std::string, std::vector<TensorCut>> with(const std::vector<TensorCut>& cuts) const {
+    std::map<std::string, std::vector<TensorCut>> all;
+    for (const TensorCut& cut : cuts) all[place_of(cut.name).first].push_back(cut);
+    return all;
+  }
+
  private:
   /// File and name of a tensor.
   std::pair<std::string, std::string> place_of(const std::string& wanted) const {
@@ -88,6 +101,123 @@ class Tensors {
   std::map<std::string, std::unique_ptr<SafetensorsFile>> files_;
   std::map<std::string, std::vector<Patch>> patches_;
 };
+
+/// The length of an axis after a cut.
+std::uint64_t length_of(const TensorCut& cut) {
+  std::uint64_t length = 0;
+  for (const AxisPart& part : cut.kept) length += part.count;
+  return length;
+}
+
+std::uint64_t product(const std::vector<std::uint64_t>& shape, std::size_t begin, std::size_t end) {
+  std::uint64_t count = 1;
+  for (std::size_t axis = begin; axis < end; ++axis) count *= shape[axis];
+  return count;
+}
+
+/// The bytes of a tensor that stay.
+std::string cut_bytes(const std::string& bytes, const std::vector<std::uint64_t>& shape,
+                      const TensorCut& cut) {
+  const std::uint64_t outer = product(shape, 0, cut.axis),
+                      place = bytes.size() / product(shape, 0, cut.axis + 1);
+  std::string kept;
+  for (std::uint64_t i = 0; i < outer; ++i) {
+    for (const AxisPart& part : cut.kept) {
+      kept.append(bytes, (i * shape[cut.axis] + part.first) * place, part.count * place);
+    }
+  }
+  return kept;
+}
+
+/// The header of a safetensors file with its length in front.
+std::string header_bytes(const std::vector<std::pair<std::string, TensorInfo>>& tensors,
+                         const std::map<std::string, std::string>& metadata) {
+  std::string text;
+  JsonWriter json([&](std::string_view part) { text += part; }, {.lines = 0});
+  json.begin_object();
+  if (!metadata.empty()) {
+    json.key("__metadata__");
+    json.begin_object();
+    for (const auto& [name, value] : metadata) {
+      json.key(name);
+      json.string(value);
+    }
+    json.end_object();
+  }
+  for (const auto& [name, tensor] : tensors) {
+    const auto numbers = [&](const char* key, const std::vector<std::uint64_t>& all) {
+      json.key(key);
+      json.begin_array();
+      for (const std::uint64_t one : all) json.number(one);
+      json.end_array();
+    };
+    json.key(name);
+    json.begin_object();
+    json.key("dtype");
+    json.string(tensor.type);
+    numbers("shape", tensor.shape);
+    numbers("data_offsets", {tensor.begin, tensor.end});
+    json.end_object();
+  }
+  json.end_object();
+  json.finish();
+  // The tensors begin at a multiple of eight bytes.
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  std::string bytes;
+  for (std::size_t i = 0; i < 8; ++i) bytes += static_cast<char>(text.size() >> 8 * i & 255);
+  return bytes + text;
+}
+
+/// Writes the file anew, with parts of some tensors. What it gives is how many bytes it lost.
+std::uint64_t write_cuts(const std::string& path, const std::vector<TensorCut>& cuts) {
+  const SafetensorsFile before(path);
+  std::vector<std::pair<std::string, TensorInfo>> in_order(before.tensors().begin(),
+                                                           before.tensors().end());
+  std::ranges::sort(in_order, {},
+                    [](const auto& one) { return std::pair(one.second.begin, one.second.end); });
+  const auto cut_of = [&](const std::string& name) {
+    const auto found = std::ranges::find(cuts, name, &TensorCut::name);
+    return found == cuts.end() ? nullptr : &*found;
+  };
+  std::vector<std::pair<std::string, TensorInfo>> after = in_order;
+  std::uint64_t at = 0;
+  for (auto& [name, tensor] : after) {
+    std::uint64_t size = tensor.end - tensor.begin;
+    if (const TensorCut* const cut = cut_of(name)) {
+      std::uint64_t& length = tensor.shape[cut->axis];
+      size = size / length * length_of(*cut);
+      length = length_of(*cut);
+    }
+    tensor.begin = at;
+    tensor.end = at += size;
+  }
+  errno = 0;
+  std::ifstream from(path, std::ios::binary);
+  write_atomically(path, [&](const TextSink& out) {
+    out(header_bytes(after, before.metadata()));
+    for (const auto& [name, tensor] : in_order) {
+      std::string bytes(tensor.end - tensor.begin, '\0');
+      from.seekg(static_cast<std::streamoff>(before.data() + tensor.begin));
+      from.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+      if (!from)
+        throw RunFailed(one_line(path) + ": cannot be read (" + std::strerror(errno) + ")");
+      const TensorCut* const cut = cut_of(name);
+      out(cut == nullptr ? bytes : cut_bytes(bytes, tensor.shape, *cut));
+    }
+  });
+  return in_order.back().second.end - at;
+}
+
+/// The bytes that the index of several files says there are.
+void write_total_size(const std::string& path, std::uint64_t lost) {
+  std::optional<Value> index = parse_json(read_file(path, max_index_bytes), MemberOrder::of_file);
+  Value* const metadata = index ? index->find("metadata") : nullptr;
+  Value* const total = metadata != nullptr ? metadata->find("total_size") : nullptr;
+  const auto before = total != nullptr ? count_of(*total) : std::nullopt;
+  if (!before || *before < lost) return;  // nothing depends on it
+  total->data = static_cast<std::int64_t>(*before - lost);
+  write_atomically(path, to_json(*index, {}) + "\n");
+}
 
 void write_patches(const std::string& path, const std::vector<Patch>& patches) {
   errno = 0;
@@ -133,9 +263,18 @@ void replace_folder(const std::string& made, const std::string& target) {
 
 }  // namespace
 
+TensorTable checkpoint_tensors(const std::string& checkpoint) {
+  if (!fs::is_directory(checkpoint)) reject({checkpoint}, "", "is not the folder of a checkpoint");
+  TensorTable all;
+  const Tensors tensors(checkpoint);
+  for (const auto& [_, file] : tensors.files()) {
+    all.insert(file->tensors().begin(), file->tensors().end());
+  }
+  return all;
+}
+
 void write_changed_checkpoint(const std::string& checkpoint, const std::string& out,
-                              const std::vector<TensorChange>& changes, const std::string& record,
-                              bool overwrite) {
+                              const CheckpointChanges& changes, bool overwrite) {
   if (!fs::is_directory(checkpoint)) reject({checkpoint}, "", "is not the folder of a checkpoint");
   const bool there = fs::exists(out);
   if (there && fs::equivalent(checkpoint, out)) {
@@ -143,20 +282,29 @@ void write_changed_checkpoint(const std::string& checkpoint, const std::string& 
   }
   if (there && !overwrite) reject({out}, "", "is there already - overwrite it, or name another");
   Tensors tensors(checkpoint);
-  for (const TensorChange& change : changes) tensors.change(change);
+  for (const TensorChange& change : changes.tensors) tensors.change(change);
 
   try {
     const fs::path parent = fs::path(out).parent_path();
     if (!parent.empty()) fs::create_directories(parent);
     const MadeFolder made(temporary_name(out));
     fs::copy(checkpoint, made.path(), fs::copy_options::recursive);
+    const auto inside = [&](const std::string& file) {
+      return (fs::path(made.path()) / file).string();
+    };
     for (const auto& [file, patches] : tensors.patches()) {
-      const fs::path path = fs::path(made.path()) / file;
       // The copy of a file that may only be read may only be read too.
-      fs::permissions(path, fs::perms::owner_write, fs::perm_options::add);
-      write_patches(path.string(), patches);
+      fs::permissions(inside(file), fs::perms::owner_write, fs::perm_options::add);
+      write_patches(inside(file), patches);
     }
-    write_atomically((fs::path(made.path()) / "headlab.json").string(), record);
+    std::uint64_t lost = 0;
+    for (const auto& [file, cuts] : tensors.with(changes.cuts)) {
+      lost += write_cuts(inside(file), cuts);
+    }
+    const std::string index = inside("model.safetensors.index.json");
+    if (lost > 0 && fs::exists(index)) write_total_size(index, lost);
+    if (!changes.config.empty()) write_atomically(inside("config.json"), changes.config);
+    write_atomically(inside("headlab.json"), changes.record);
     if (there) {
       replace_folder(made.path(), out);
     } else {

@@ -81,9 +81,10 @@ TEST_F(ChangedCheckpoint, HasTheNumbersAndAllElse) {
   const std::string from = model(), to = at("deep/out");
   write_changed_checkpoint(
       from, to,
-      {{.name = "w", .shape = {1, 2}, .numbers = {5, 6}},
-       {.name = "more.model.b", .shape = {2}, .numbers = {0.5, -1}, .added = true}},
-      "{}\n", false);
+      {.tensors = {{.name = "w", .shape = {1, 2}, .numbers = {5, 6}},
+                   {.name = "more.model.b", .shape = {2}, .numbers = {0.5, -1}, .added = true}},
+       .record = "{}\n"},
+      false);
   SafetensorsFile file(to + "/model.safetensors");
   EXPECT_EQ(file.read("model.w"), (std::vector<double>{5, 6}));
   EXPECT_EQ(file.read("model.b"), (std::vector<double>{3.5, 3}));
@@ -92,18 +93,63 @@ TEST_F(ChangedCheckpoint, HasTheNumbersAndAllElse) {
   SafetensorsFile before(from + "/model.safetensors");
   EXPECT_EQ(before.read("model.w"), (std::vector<double>{1, 2}));
   // Another takes its place whole, and nothing else is left beside it.
-  write_changed_checkpoint(from, to, {{.name = "w", .shape = {1, 2}, .numbers = {7, 8}}}, "{}\n",
-                           true);
+  write_changed_checkpoint(from, to,
+                           {.tensors = {{.name = "w", .shape = {1, 2}, .numbers = {7, 8}}}}, true);
   SafetensorsFile again(to + "/model.safetensors");
   EXPECT_EQ(again.read("model.b"), (std::vector<double>{3, 4}));
   const auto entries = std::filesystem::directory_iterator(at("deep"));
   EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);
 }
 
+/// Bytes after the header of a safetensors file.
+std::string tensors_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  std::uint64_t size = 0;
+  std::memcpy(&size, bytes.data(), sizeof size);
+  EXPECT_EQ(size % 8, 0U);
+  return bytes.substr(sizeof size + size);
+}
+
+/// Bytes of a tensor 4 x 3 and one of 4 are their numbers, so that what stays can be read.
+TEST_F(ChangedCheckpoint, KeepsPartsAlongAnAxis) {
+  const std::string from = at("model"), to = at("out");
+  std::filesystem::create_directories(from);
+  std::ofstream(from + "/config.json") << "{}";
+  std::ofstream(from + "/model.safetensors", std::ios::binary)
+      << checkpoint_bytes(R"({"__metadata__":{"format":"pt"},)"
+                          R"("w":{"dtype":"U8","shape":[4,3],"data_offsets":[4,16]},)"
+                          R"("b":{"dtype":"I8","shape":[4],"data_offsets":[0,4]},)"
+                          R"("c":{"dtype":"I8","shape":[],"data_offsets":[16,17]}})",
+                          "abcdABCDEFGHIJKLz");
+  const auto write = [&](const std::vector<TensorCut>& cuts) {
+    write_changed_checkpoint(from, to, {.cuts = cuts, .config = "[]"}, true);
+    return tensors_of(to + "/model.safetensors");
+  };
+  EXPECT_EQ(write({{"w", 0, {{1, 1}, {3, 1}}}, {"b", 0, {{2, 2}}}}), "cdDEFJKLz");
+  EXPECT_EQ(write({{"w", 1, {{0, 1}, {2, 1}}}}), "abcdACDFGIJLz");
+  const SafetensorsFile file(to + "/model.safetensors");
+  EXPECT_EQ(file.tensors().at("w").shape, (std::vector<std::uint64_t>{4, 2}));
+  EXPECT_EQ(file.metadata().at("format"), "pt");
+  std::ifstream config(to + "/config.json");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(config), {}), "[]");
+  const auto index_after = [&](const std::string& text) {
+    std::ofstream(from + "/model.safetensors.index.json") << text;
+    write({{"b", 0, {{0, 1}}}});
+    std::ifstream in(to + "/model.safetensors.index.json");
+    std::string found{std::istreambuf_iterator<char>(in), {}};
+    std::erase_if(found, [](char c) { return c == ' ' || c == '\n'; });
+    return found;
+  };
+  EXPECT_EQ(index_after(R"({"metadata":{"total_size":17},"weight_map":{}})"),
+            R"({"metadata":{"total_size":14},"weight_map":{}})");
+  EXPECT_EQ(index_after(R"({"weight_map":{}})"), R"({"weight_map":{}})");
+}
+
 TEST_F(ChangedCheckpoint, IsRefusedInOneLine) {
   const std::string from = model(), to = at("out");
   const auto refused = [&](const TensorChange& change) {
-    return refusal_here([&] { write_changed_checkpoint(from, to, {change}, "", false); });
+    return refusal_here([&] { write_changed_checkpoint(from, to, {.tensors = {change}}, false); });
   };
   EXPECT_EQ(refused({.name = "v", .shape = {2}, .numbers = {0, 0}}), "model: has no tensor v");
   EXPECT_EQ(refused({.name = "w", .shape = {2, 1}, .numbers = {0, 0}}),

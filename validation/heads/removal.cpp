@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "engine/files/error.h"
@@ -135,24 +136,67 @@ double added_pairs(const MatrixXd& products, Index at, const std::vector<Index>&
   return sum;
 }
 
-/// Of those left the one that adds least, `count` times.
-std::vector<RemovedHead> greedy(std::vector<RemovedHead> left, std::size_t count,
+/// How many heads are to go, and from where.
+class Quota {
+ public:
+  /// \param even as many from each layer, and from each of its groups
+  Quota(const std::vector<RemovableLayer>& layers, std::size_t count, bool even)
+      : layers_(layers), count_(count), most_(count) {
+    if (!even) return;
+    std::size_t parts = 0;
+    for (const RemovableLayer& layer : layers) parts += parts_of(layer);
+    if (count % parts != 0) {
+      throw InvalidInput("remove: " + std::to_string(count) + " heads do not come evenly from " +
+                         std::to_string(layers.size()) + " layers with " + std::to_string(parts) +
+                         " groups of heads (allowed: multiples of " + std::to_string(parts) + ")");
+    }
+    most_ = count / parts;
+  }
+
+  std::size_t count() const { return count_; }
+
+  /// Takes the head, and from `left` those that have to stay then.
+  void take(const RemovedHead& one, std::vector<RemovedHead>& left) {
+    const auto part = part_of(one);
+    if (++taken_[part] < most_) return;
+    std::erase_if(left, [&](const RemovedHead& other) { return part_of(other) == part; });
+  }
+
+ private:
+  /// Layers whose heads share no keys are one part.
+  static std::size_t parts_of(const RemovableLayer& layer) {
+    const AttentionShape& shape = layer.shape();
+    return shape.groups == shape.heads ? 1 : shape.groups;
+  }
+  std::pair<int, std::size_t> part_of(const RemovedHead& one) const {
+    const RemovableLayer& layer = *std::ranges::find(layers_, one.layer, &RemovableLayer::number);
+    return {one.layer, one.head * parts_of(layer) / layer.heads()};
+  }
+
+  const std::vector<RemovableLayer>& layers_;
+  std::size_t count_, most_;
+  std::map<std::pair<int, std::size_t>, std::size_t> taken_;
+};
+
+/// Of those left the one that adds least, as often as the quota says.
+std::vector<RemovedHead> greedy(std::vector<RemovedHead> left, Quota quota,
                                 const std::function<double(const RemovedHead&)>& cost,
                                 const std::function<void(const RemovedHead&)>& take) {
   std::vector<RemovedHead> order;
-  for (std::size_t i = 0; i < count; ++i) {
+  while (order.size() < quota.count()) {
     std::vector<double> costs;
     for (const RemovedHead& one : left) costs.push_back(cost(one));
     const auto at = std::ranges::min_element(costs) - costs.begin();
     order.push_back(left[static_cast<std::size_t>(at)]);
-    take(order.back());
     left.erase(left.begin() + at);
+    quota.take(order.back(), left);
+    take(order.back());
   }
   return order;
 }
 
 std::vector<RemovedHead> greedy_by_refit(const std::vector<RemovableLayer>& layers,
-                                         std::size_t count) {
+                                         const Quota& quota) {
   std::vector<RefitState> states(layers.begin(), layers.end());
   // Errors of a layer change where it loses a head alone.
   std::vector<std::vector<double>> costs;
@@ -167,7 +211,7 @@ std::vector<RemovedHead> greedy_by_refit(const std::vector<RemovableLayer>& laye
     return static_cast<std::size_t>(at - layers.begin());
   };
   return greedy(
-      all_heads(layers), count, [&](const RemovedHead& one) { return costs[place(one)][one.head]; },
+      all_heads(layers), quota, [&](const RemovedHead& one) { return costs[place(one)][one.head]; },
       [&](const RemovedHead& one) {
         states[place(one)].remove(one.head);
         costs[place(one)] = costs_of(place(one));
@@ -175,26 +219,24 @@ std::vector<RemovedHead> greedy_by_refit(const std::vector<RemovableLayer>& laye
 }
 
 std::vector<RemovedHead> greedy_by_pairs(const std::vector<RemovableLayer>& layers,
-                                         const MatrixXd& products, std::size_t count) {
+                                         const MatrixXd& products, const Quota& quota) {
   const std::vector<RemovedHead> all = all_heads(layers);
   std::vector<Index> taken;
   const auto place = [&](const RemovedHead& one) {
     return std::ranges::find(all, one) - all.begin();
   };
   return greedy(
-      all, count, [&](const RemovedHead& one) { return added_pairs(products, place(one), taken); },
+      all, quota, [&](const RemovedHead& one) { return added_pairs(products, place(one), taken); },
       [&](const RemovedHead& one) { taken.push_back(place(one)); });
 }
 
 std::vector<RemovedHead> sorted_by(const std::vector<RemovableLayer>& layers,
-                                   const std::vector<double>& keys, std::size_t count) {
+                                   const std::vector<double>& keys, const Quota& quota) {
   const std::vector<RemovedHead> all = all_heads(layers);
-  std::vector<std::size_t> places(all.size());
-  for (std::size_t i = 0; i < places.size(); ++i) places[i] = i;
-  std::ranges::stable_sort(places, {}, [&](std::size_t i) { return keys[i]; });
-  std::vector<RemovedHead> order;
-  for (std::size_t i = 0; i < count; ++i) order.push_back(all[places[i]]);
-  return order;
+  const auto key = [&](const RemovedHead& one) {
+    return keys[static_cast<std::size_t>(std::ranges::find(all, one) - all.begin())];
+  };
+  return greedy(all, quota, key, [](const RemovedHead&) {});
 }
 
 }  // namespace
@@ -273,9 +315,10 @@ void require_removable(const std::vector<RemovableLayer>& layers, const RemovalS
 
 std::vector<RemovedHead> removal_order(const std::vector<RemovableLayer>& layers,
                                        const RemovalSetting& setting, std::size_t count) {
-  if (setting.by == "refit") return greedy_by_refit(layers, count);
-  if (setting.by == "spread") return greedy_by_pairs(layers, spread_products(layers), count);
-  if (setting.by == "second_order") return greedy_by_pairs(layers, loss_products(layers), count);
+  const Quota quota(layers, count, setting.even);
+  if (setting.by == "refit") return greedy_by_refit(layers, quota);
+  if (setting.by == "spread") return greedy_by_pairs(layers, spread_products(layers), quota);
+  if (setting.by == "second_order") return greedy_by_pairs(layers, loss_products(layers), quota);
   std::vector<double> keys;
   for (const RemovableLayer& layer : layers) {
     for (std::size_t h = 0; h < layer.heads(); ++h) {
@@ -288,7 +331,7 @@ std::vector<RemovedHead> removal_order(const std::vector<RemovableLayer>& layers
       }
     }
   }
-  return sorted_by(layers, keys, count);
+  return sorted_by(layers, keys, quota);
 }
 
 std::vector<RemovalPrediction> removal_predictions(const std::vector<RemovableLayer>& layers,

@@ -68,12 +68,14 @@ struct RemovalSetting {
   std::string by = "refit";
   bool refit = true;
   std::uint64_t seed = 0;  ///< of a random order
+  bool even = false;       ///< all layers, and their groups, lose as many heads
 };
 
 /// Throws InvalidInput, one line, where the layers lack what the order or a refit needs.
 void require_removable(const std::vector<RemovableLayer>& layers, const RemovalSetting& setting);
 
-/// The first `count` heads to go.
+/// The first `count` heads to go. Throws InvalidInput where so many do not come evenly from layers
+/// and groups, and have to.
 std::vector<RemovedHead> removal_order(const std::vector<RemovableLayer>& layers,
                                        const RemovalSetting& setting, std::size_t count);
 

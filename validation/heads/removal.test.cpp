@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -133,6 +135,34 @@ TEST(Removal, TakesWhatAddsLeastFirst) {
       EXPECT_EQ(step, best);
       taken.push_back(step);
     }
+  }
+}
+
+/// Of heads 0 to 5 two each share keys.
+TEST(Removal, TakesEvenlyWhereThatIsAsked) {
+  const std::vector<RemovableLayer> layers = two_layers();
+  int uneven = 0;
+  for (const std::string& by : removal_orders()) {
+    std::map<std::pair<int, std::size_t>, int> of_group;
+    for (const RemovedHead& one : removal_order(layers, {.by = by, .even = true}, 6)) {
+      ++of_group[{one.layer, one.head / 2}];
+    }
+    EXPECT_EQ(of_group.size(), 6U) << by;
+    std::map<std::pair<int, std::size_t>, int> free;
+    for (const RemovedHead& one : removal_order(layers, {.by = by}, 6)) {
+      ++free[{one.layer, one.head / 2}];
+    }
+    uneven += free.size() < 6 ? 1 : 0;
+  }
+  EXPECT_GT(uneven, 0) << "orders come out even without that too";
+  EXPECT_EQ(removal_order(layers, {.even = true}, 6).front(), removal_order(layers, {}, 1).front());
+  try {
+    removal_order(layers, {.even = true}, 4);
+    ADD_FAILURE() << "4 heads of 6 groups";
+  } catch (const InvalidInput& error) {
+    EXPECT_STREQ(error.what(),
+                 "remove: 4 heads do not come evenly from 2 layers with 6 groups of heads "
+                 "(allowed: multiples of 6)");
   }
 }
 

@@ -44,6 +44,7 @@ Architecture like_llama(std::string name) {
                        "model.text_model."},
           .query = "layers.#.self_attn.q_proj.weight",
           .key = "layers.#.self_attn.k_proj.weight",
+          .value = "layers.#.self_attn.v_proj.weight",
           .output = "layers.#.self_attn.o_proj.weight",
           .gains = {"layers.#.input_layernorm.weight"},
           .rotary = true,
@@ -117,11 +118,13 @@ std::vector<Architecture> make_table() {
   gemma2.name = "gemma2";
   gemma2.scaled_by = "query_pre_attn_scalar";
   gemma2.left_out += ", the soft cap of logits";
+  gemma2.of_divided_width = {"gemma2"};
   table.push_back(gemma2);
 
   Architecture gemma3 = gemma;
   gemma3.name = "gemma3";
   gemma3.also = {"gemma3_text"};
+  gemma3.of_divided_width = {"gemma3", "gemma3_text"};
   gemma3.scaled_by = "query_pre_attn_scalar";
   gemma3.query_norm = "layers.#.self_attn.q_norm.weight";
   gemma3.key_norm = "layers.#.self_attn.k_norm.weight";
@@ -159,6 +162,7 @@ std::vector<Architecture> make_table() {
 
   Architecture gpt_oss = like_llama("gpt_oss");
   gpt_oss.left_out += ", the sinks that take weight";
+  gpt_oss.sink = "layers.#.self_attn.sinks";
   table.push_back(gpt_oss);
 
   Architecture granite = like_llama("granite");
@@ -167,6 +171,7 @@ std::vector<Architecture> make_table() {
 
   Architecture llama = like_llama("llama");
   llama.also = {"mistral", "mixtral"};
+  llama.of_divided_width = {"llama"};
   table.push_back(llama);
 
   // Its norms follow the attention; those of queries and keys are over all heads.
@@ -223,6 +228,7 @@ std::vector<Architecture> make_table() {
 
   Architecture stablelm = like_llama("stablelm");
   stablelm.required = {no_norms};
+  stablelm.head_dim.clear();
   table.push_back(stablelm);
 
   table.push_back(like_llama("starcoder2"));

@@ -32,6 +32,7 @@ struct Architecture {
   std::vector<std::string> prefixes;  ///< of all tensors; the first one that fits is taken
   std::string query;                  ///< weight of the query projection
   std::string key;                    ///< weight of the key projection; `query` again where fused
+  std::string value = {};             ///< weight of the value projection, where separate
   ProjectionLayout layout = ProjectionLayout::separate;
   std::string output;        ///< weight of the output projection [d, H e]
   bool input_first = false;  ///< weights are [in, out] and not [out, in]
@@ -46,6 +47,7 @@ struct Architecture {
   /// there are none.
   std::string query_norm = {};
   std::string key_norm = {};
+  std::string sink = {};  ///< logits that take weight, one of each head
 
   bool rotary = false;
   std::string left_out = {};  ///< what the heads lack besides biases, for the output
@@ -56,7 +58,8 @@ struct Architecture {
   std::string layers = "num_hidden_layers";
   std::string head_dim = {};
   std::string hidden = "hidden_size";
-  int usual_head_dim = 0;       ///< where config.json has none; 0: hidden over heads
+  int usual_head_dim = 0;  ///< where config.json has none; 0: hidden over heads
+  std::vector<std::string> of_divided_width = {};  ///< model_types whose heads divide `hidden`
   std::string scaled_by = {};   ///< logits are divided by the root of this member
   std::string multiplier = {};  ///< logits are multiplied by this member
   /// Sets the groups of keys from members that only this family has; null: `kv_heads` says them.

@@ -18,7 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t max_index_bytes = std::size_t{64} << 20;
 constexpr std::string_view index_ending = ".index.json";
 
 bool is_pytorch(const std::string& path) {

@@ -2,6 +2,7 @@
 /// \file The tensors of a trained model, in one safetensors file or in several (shards).
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,6 +12,8 @@
 #include "engine/files/models/safetensors.h"
 
 namespace headlab {
+
+inline constexpr std::size_t max_index_bytes = std::size_t{64} << 20;
 
 /// Names of tensors with the shard that holds each.
 using ShardIndex = std::map<std::string, std::string>;

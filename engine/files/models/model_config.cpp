@@ -15,7 +15,6 @@ namespace headlab {
 
 namespace {
 
-constexpr std::size_t max_config_bytes = std::size_t{16} << 20;
 constexpr int max_width = 1 << 16;
 
 /// Reads members of config.json.

@@ -2,6 +2,7 @@
 /// \file What config.json says of a trained model: its family and its numbers of heads.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,7 @@ struct ModelConfig {
 /// Largest number of heads of a layer.
 inline constexpr int max_model_heads = 1024;
 inline constexpr int max_model_layers = 4096;
+inline constexpr std::size_t max_config_bytes = std::size_t{16} << 20;
 
 /// Reads the config.json that comes with a checkpoint, as one of `architecture`, or without one as
 /// its model_type says. Throws InvalidInput, one line that begins with the path, also where the

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
-#include <map>
 
 #include "engine/activations/activations.h"
-#include "engine/files/changed_checkpoint.h"
+#include "engine/files/models/head_cuts.h"
 #include "engine/files/models/model_checkpoint.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
@@ -20,7 +19,7 @@ struct PruneArguments : CommonArguments {
   std::optional<int> layer;
   std::optional<std::string> remove, checkpoint, output_name;
   RemovalSetting setting;
-  bool no_refit = false;
+  bool no_refit = false, shrink = false;
   std::string layout = "bhtk";
 
   void list(Options& options) {
@@ -34,6 +33,9 @@ struct PruneArguments : CommonArguments {
         "without them (spread), to the loss (second_order, sensitivity), or random",
         setting.by, removal_orders());
     options.flag("--no-refit", "Leave the output maps of the other heads as they are", no_refit);
+    options.flag("--shrink",
+                 "Take as many heads from each layer and group, and cut them out of the tensors",
+                 shrink);
     options.text("--checkpoint", "FOLDER", "The model: config.json and safetensors", checkpoint);
     options.text("--output-name", "PATTERN",
                  "Name of the output maps, with # for the layer, where config.json does not tell: "
@@ -110,12 +112,16 @@ OutputNames output_names(const PruneArguments& arguments) {
   return {.pattern = family.output, .input_first = family.input_first};
 }
 
+HeadsOfLayers by_layer(const std::vector<RemovedHead>& order) {
+  HeadsOfLayers removed;
+  for (const RemovedHead& one : order) removed[one.layer].push_back(one.head);
+  return removed;
+}
+
 /// Output maps and biases of the layers without the heads.
 std::vector<TensorChange> changes_of(const std::vector<RemovableLayer>& layers,
-                                     const std::vector<RemovedHead>& order, bool refit,
+                                     const HeadsOfLayers& removed, bool refit,
                                      const OutputNames& names) {
-  std::map<int, std::vector<std::size_t>> removed;
-  for (const RemovedHead& one : order) removed[one.layer].push_back(one.head);
   std::vector<TensorChange> changes;
   for (const RemovableLayer& layer : layers) {
     if (!removed.contains(layer.number())) continue;
@@ -148,7 +154,8 @@ std::string record_of(const std::vector<RemovedHead>& order, const RemovalSettin
              std::to_string(one.head) + "]";
   }
   return "{\"removed\": [" + heads + "], \"by\": \"" + setting.by +
-         "\", \"refit\": " + (setting.refit ? "true" : "false") + "}\n";
+         "\", \"refit\": " + (setting.refit ? "true" : "false") +
+         ", \"shrink\": " + (setting.even ? "true" : "false") + "}\n";
 }
 
 void require_fits(const PruneArguments& arguments) {
@@ -170,6 +177,7 @@ ExitCode prune(const PruneArguments& arguments) {
   require_fits(arguments);
   RemovalSetting setting = arguments.setting;
   setting.refit = !arguments.no_refit;
+  setting.even = arguments.shrink;
   setting.seed = arguments.seed.value_or(0);
   OutputNames names;
   if (arguments.checkpoint) names = output_names(arguments);
@@ -189,9 +197,12 @@ ExitCode prune(const PruneArguments& arguments) {
   const auto predictions = removal_predictions(layers, order, setting.refit);
   end_on_signals();
   if (arguments.out) {
-    write_changed_checkpoint(*arguments.checkpoint, *arguments.out,
-                             changes_of(layers, order, setting.refit, names),
-                             record_of(order, setting), arguments.overwrite);
+    const HeadsOfLayers removed = by_layer(order);
+    CheckpointChanges changes;
+    changes.tensors = changes_of(layers, removed, setting.refit, names);
+    changes.record = record_of(order, setting);
+    if (arguments.shrink) cut_heads(*arguments.checkpoint, removed, changes);
+    write_changed_checkpoint(*arguments.checkpoint, *arguments.out, changes, arguments.overwrite);
     std::cerr << "headlab: wrote " << *arguments.out << "\n";
   }
   print(sentences(

@@ -7,6 +7,7 @@
     write_input.py activations FILE        two attention layers on 10 documents of 24 random tokens: 4 heads in 2 groups,
                                            k = e = 2, d = 8; head 3 of layer 0 writes nothing
     write_input.py llama FILE              a checkpoint with the output maps of these layers and an embedding
+    write_input.py whole_llama FILE        the same with queries, keys and values
     write_input.py npy FILE SHAPE NUMBERS  float64, as 1x3x2 and 1,0,0,1,0,0
 """
 import json
@@ -45,13 +46,19 @@ def activations():
     return safetensors(layers())
 
 
-def llama():
+def llama(projections=()):
     arrays = {"model.embed_tokens.weight": ([5, 8], [0.5] * 40)}
     for layer in (0, 1):
         rows = layers()[f"layers.{layer}.W_O"][1]  # [H e, d]
         turned = [rows[i * 8 + j] for j in range(8) for i in range(8)]
         arrays[f"model.layers.{layer}.self_attn.o_proj.weight"] = ([8, 8], turned)
+        for name, count in projections:
+            arrays[f"model.layers.{layer}.self_attn.{name}.weight"] = ([count, 8], [0.5] * 8 * count)
     return safetensors(arrays)
+
+
+def whole_llama():
+    return llama([("q_proj", 8), ("k_proj", 4), ("v_proj", 4)])
 
 
 def bert(zeros="0"):
@@ -80,7 +87,7 @@ def npy(shape, numbers):
 def main():
     kind, path, *rest = sys.argv[1:]
     with open(path, "wb") as file:
-        file.write({"activations": activations, "bert": bert, "llama": llama, "npy": npy}[kind](*rest))
+        file.write({"activations": activations, "bert": bert, "llama": llama, "npy": npy, "whole_llama": whole_llama}[kind](*rest))
 
 
 main()

@@ -22,9 +22,9 @@ Targets = Mapping[int, tuple[str, bool]]
 def write_checkpoint(
     checkpoint: str | os.PathLike[str], out: str | os.PathLike[str],
     maps: Mapping[int, tuple[NDArray[Any], NDArray[Any] | None]], targets: Targets,
-    record: Mapping[str, Any], overwrite: bool,
+    record: Mapping[str, Any], overwrite: bool, cut: Mapping[int, list[int]] | None = None,
 ) -> None:  # fmt: skip
-    """The folder `checkpoint` as the folder `out`, there whole or not at all."""
+    """The folder `checkpoint` as the folder `out`, there whole or not at all; `cut`: heads by the layer."""
     import numpy as np
 
     changes: list[tuple[str, NDArray[Any], bool]] = []
@@ -37,5 +37,5 @@ def write_checkpoint(
     with translated():
         engine.write_changed_checkpoint(
             path_text("checkpoint", checkpoint), path_text("out", out), changes,
-            json.dumps(record, indent=1) + "\n", overwrite,
+            json.dumps(record, indent=1) + "\n", overwrite, cut,
         )  # fmt: skip

@@ -154,7 +154,7 @@ class Measured(Labelled):
     @documented
     def prune(
         self, remove: float | int | list[tuple[int, int]] = 0.25, by: Cost = "refit", *, refit: bool = True,
-        layers: list[int] | None = None, seed: int = 0, threads: int | None = None,
+        shrink: bool = False, layers: list[int] | None = None, seed: int = 0, threads: int | None = None,
     ) -> Plan:  # fmt: skip
         """A plan to remove heads: a share, a number or (layer, head) by name.
 
@@ -170,6 +170,9 @@ class Measured(Labelled):
             The cost that each step keeps least.
         refit : bool
             Adjust the output maps of the heads that stay.
+        shrink : bool
+            Take as many heads from each layer and each of its groups, so that ``plan.write`` can cut
+            them out of the tensors.
         seed : int
             Of random orders.
 
@@ -181,9 +184,10 @@ class Measured(Labelled):
         Raises
         ------
         ScenarioError
-            Too few tokens or documents, or gradients that are missing.
+            Too few tokens or documents, gradients that are missing, or with `shrink` a number of heads
+            that does not come evenly from all.
         """
-        return prune(self, self._source, remove, by, refit, layers, seed, threads)
+        return prune(self, self._source, remove, by, refit, shrink, layers, seed, threads)
 
     @documented
     def low_rank(self, rank: int, *, layers: list[int] | None = None, threads: int | None = None) -> LowRank:

@@ -77,6 +77,7 @@ class _Edits:
     def _write(
         self, checkpoint: str | os.PathLike[str], out: str | os.PathLike[str], maps: Maps,
         record: Mapping[str, Any], output_name: str | None, overwrite: bool,
+        cut: Mapping[int, list[int]] | None = None,
     ) -> None:  # fmt: skip
         from ._checkpoint import write_checkpoint
 
@@ -88,7 +89,7 @@ class _Edits:
             targets = {number: (name.replace("{}", str(number)), False) for number in self._layers.heads}
         if targets is None:
             raise ScenarioError("output_name: is needed where the activations are not those of a capture")
-        write_checkpoint(checkpoint, out, maps, targets, record, flag("overwrite", overwrite))
+        write_checkpoint(checkpoint, out, maps, targets, record, flag("overwrite", overwrite), cut)
 
 
 def _nats(loss: Callable[[], Any]) -> NDArray[Any]:
@@ -116,10 +117,10 @@ class Plan(_Edits):
 
     def __init__(
         self, layers: engine.RemovableLayers, order: list[Head], predicted: list[dict[str, float]],
-        refit: bool, source: Activations,
+        refit: bool, shrink: bool, source: Activations,
     ) -> None:  # fmt: skip
         super().__init__(layers, source)
-        self.refit = refit
+        self.refit, self.shrink = refit, shrink
         #: (layer, head), the first to go first.
         self.order = order
         self._predicted = predicted
@@ -155,11 +156,8 @@ class Plan(_Edits):
         return count
 
     def _maps_of(self, heads: Sequence[Head]) -> dict[int, tuple[NDArray[Any], NDArray[Any] | None]]:
-        changed: dict[int, list[int]] = {}
-        for layer, head in heads:
-            changed.setdefault(layer, []).append(head)
         found = {}
-        for layer, some in changed.items():
+        for layer, some in _by_layer(heads).items():
             flat, constant = self._layers.without(layer, some, self.refit)
             found[layer] = (flat.reshape(self._layers.heads[layer], -1, flat.shape[1]), _row(constant))
         return found
@@ -246,6 +244,9 @@ class Plan(_Edits):
     ) -> None:  # fmt: skip
         """Writes the checkpoint without the heads: output maps changed, shapes and all else kept.
 
+        With ``shrink`` in the plan the heads are cut out of queries, keys, values and output maps, and
+        config.json has their new numbers.
+
         Parameters
         ----------
         checkpoint : path
@@ -259,11 +260,13 @@ class Plan(_Edits):
         Raises
         ------
         ScenarioError
-            A tensor is missing or has another shape, or `out` is there already.
+            A tensor is missing or has another shape, or `out` is there already. With ``shrink``: layers
+            or groups that keep different numbers of heads, and families whose heads cannot be cut.
         """
-        count = self._steps(steps)
-        record = {"removed": [list(head) for head in self.order[:count]], "refit": self.refit}
-        self._write(checkpoint, out, self.maps(count), record, output_name, overwrite)
+        gone = self.order[: self._steps(steps)]
+        record = {"removed": [list(head) for head in gone], "refit": self.refit, "shrink": self.shrink}
+        cut = _by_layer(gone) if self.shrink else None
+        self._write(checkpoint, out, self._maps_of(gone), record, output_name, overwrite, cut)
 
     def __repr__(self) -> str:
         heads = ", ".join(f"{layer}.{head}" for layer, head in self.order[:12])
@@ -335,6 +338,13 @@ def _error(values: NDArray[Any], document: NDArray[Any]) -> float:
 
 def _row(numbers: NDArray[Any] | None) -> NDArray[Any] | None:
     return None if numbers is None else numbers[0]
+
+
+def _by_layer(heads: Sequence[Head]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for layer, head in heads:
+        found.setdefault(layer, []).append(head)
+    return found
 
 
 def _heads_of(layers: engine.RemovableLayers) -> list[Head]:
@@ -409,8 +419,8 @@ def low_rank(
 
 
 def prune(
-    measured: Labelled, source: Activations | None, remove: Any, by: str, refit: bool, layers: Any, seed: int,
-    threads: int | None,
+    measured: Labelled, source: Activations | None, remove: Any, by: str, refit: bool, shrink: bool, layers: Any,
+    seed: int, threads: int | None,
 ) -> Plan:  # fmt: skip
     """See Measured.prune."""
     setting = engine.RemovalSetting()
@@ -418,6 +428,7 @@ def prune(
     if text("by", by) not in orders:
         raise ScenarioError(f"by: {by!r} is not an order{suggestion(by, orders)}")
     setting.by, setting.refit, setting.seed = by, flag("refit", refit), index("seed", seed)
+    setting.even = flag("shrink", shrink)
     found, source = _layers_of(measured, source, layers, threads)
     heads = _heads_of(found)
     with translated():
@@ -432,4 +443,4 @@ def prune(
         predicted = []
         for share, nats in found.predictions(order, setting.refit):
             predicted.append({"predicted_share": share} | ({} if math.isnan(nats) else {"predicted_nats": nats}))
-    return Plan(found, order, predicted, setting.refit, source)
+    return Plan(found, order, predicted, setting.refit, setting.even, source)

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "engine/activations/activations.h"
-#include "engine/files/changed_checkpoint.h"
 #include "engine/files/error.h"
+#include "engine/files/models/head_cuts.h"
 #include "engine/files/provenance.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
@@ -225,17 +225,21 @@ nb::tuple maps_without(const RemovableLayers& layers, int number,
 using Change =
     std::tuple<std::string, nb::ndarray<const double, nb::c_contig, nb::device::cpu>, bool>;
 
+/// \param cut heads that are cut out of the tensors, where they are
 void write_changes(const std::string& checkpoint, const std::string& out,
-                   const std::vector<Change>& changes, const std::string& record, bool overwrite) {
-  std::vector<TensorChange> all;
+                   const std::vector<Change>& changes, const std::string& record, bool overwrite,
+                   const std::optional<HeadsOfLayers>& cut) {
+  CheckpointChanges all;
   for (const auto& [name, numbers, added] : changes) {
     TensorChange change{.name = name, .shape = {}, .numbers = {}, .added = added};
     for (std::size_t i = 0; i < numbers.ndim(); ++i) change.shape.push_back(numbers.shape(i));
     change.numbers.assign(numbers.data(), numbers.data() + numbers.size());
-    all.push_back(std::move(change));
+    all.tensors.push_back(std::move(change));
   }
   const nb::gil_scoped_release released;
-  write_changed_checkpoint(checkpoint, out, all, record, overwrite);
+  all.record = record;
+  if (cut) cut_heads(checkpoint, *cut, all);
+  write_changed_checkpoint(checkpoint, out, all, overwrite);
 }
 
 }  // namespace
@@ -251,7 +255,8 @@ void bind_heads_on_text(nb::module_& module) {
       .def(nb::init<>())
       .def_rw("by", &RemovalSetting::by)
       .def_rw("refit", &RemovalSetting::refit)
-      .def_rw("seed", &RemovalSetting::seed);
+      .def_rw("seed", &RemovalSetting::seed)
+      .def_rw("even", &RemovalSetting::even);
   nb::class_<RemovableLayers>(module, "RemovableLayers")
       .def_prop_ro("heads",
                    [](const RemovableLayers& of) {
@@ -295,7 +300,7 @@ void bind_heads_on_text(nb::module_& module) {
              nb::arg("threads").none());
   module.def("removal_orders", &removal_orders);
   module.def("write_changed_checkpoint", &write_changes, nb::arg("checkpoint"), nb::arg("out"),
-             nb::arg("changes"), nb::arg("record"), nb::arg("overwrite"));
+             nb::arg("changes"), nb::arg("record"), nb::arg("overwrite"), nb::arg("cut").none());
   nb::class_<MeasuredHeads>(module, "MeasuredHeads")
       .def(
           "text",

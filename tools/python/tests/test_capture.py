@@ -209,6 +209,54 @@ def test_a_pruned_checkpoint_is_the_model_that_was_evaluated(family: str, tmp_pa
     assert abs(cost - found["cost"][0]) < 1e-6
 
 
+CUTTABLE = (
+    "gemma", "gemma2", "gemma3_text", "glm4", "gpt_oss", "granite", "llama", "mistral", "mixtral", "phi", "phi3",
+    "qwen2", "qwen3", "smollm3", "starcoder2",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("family", CUTTABLE)
+@pytest.mark.parametrize("heads", [[(0, 0), (0, 3), (1, 1), (1, 2)], [(0, 0), (0, 1), (1, 2), (1, 3)]])
+def test_heads_are_cut_out_of_a_checkpoint(family: str, heads: list[tuple[int, int]], tmp_path: Path) -> None:
+    """One of each group, or a whole group: the model is the one with their output maps at 0."""
+    model, ids = model_of(family, initializer_range=0.3), ids_of(60)
+    with torch.no_grad():
+        for name, bias in model.named_parameters():
+            if name.endswith("proj.bias") or name.endswith("sinks"):
+                bias.normal_()
+    with hl.heads.capture(model) as c, torch.no_grad():
+        model(input_ids=ids)
+    plan = hl.heads.measure(c).prune(heads, shrink=True)
+    model.save_pretrained(tmp_path / "model")
+    plan.write(tmp_path / "model", tmp_path / "small")
+    small = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "small").eval()
+    assert small.config.num_attention_heads == 2
+    assert small.config.num_key_value_heads == (2 if heads[1] == (0, 3) else 1)
+    assert small.num_parameters() < model.num_parameters()
+    with torch.no_grad(), plan.applied():
+        wanted, found = model(input_ids=ids).logits, small(input_ids=ids).logits
+    # Sums of fewer terms, the others 0, in another order: of 48 at most, through two layers.
+    torch.testing.assert_close(found, wanted, rtol=0, atol=100 * 48 * 2**-24 * float(wanted.abs().max()))
+
+
+def test_heads_are_cut_evenly_or_not_at_all(tmp_path: Path) -> None:
+    model = model_of("llama", initializer_range=0.3)
+    m = captured(model, ids_of(60))
+    plan = m.prune(0.5, shrink=True)
+    assert sorted((layer, head // 2) for layer, head in plan.order) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    model.save_pretrained(tmp_path / "model")
+    with pytest.raises(hl.ScenarioError, match="model: layer 0 keeps . heads of group ., . of another"):
+        plan.write(tmp_path / "model", tmp_path / "out", steps=3)
+    with pytest.raises(hl.ScenarioError, match="^remove: 2 heads do not come evenly from 2 layers with 4 groups"):
+        m.prune(0.25, shrink=True)
+    other = model_of("gpt2", initializer_range=0.3)
+    other.save_pretrained(tmp_path / "gpt2")
+    plan = captured(other, ids_of(60)).prune(0.5, shrink=True)
+    with pytest.raises(hl.ScenarioError, match="gpt2: models of type gpt2 have no size of a head of their own"):
+        plan.write(tmp_path / "gpt2", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_padding_is_left_out() -> None:
     model, ids = model_of("llama"), ids_of(4)
     kept = torch.ones_like(ids)
