@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "kernels/plan.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 
@@ -49,7 +50,7 @@ void ReplicateWorker::run(const Block& block, std::span<Moments> out) {
     const std::uint64_t count = std::min(node, block.first + block.count - first);
     for (std::uint64_t done = 0; done < count; done += largest) {
       const auto replicates = static_cast<std::size_t>(std::min(largest, count - done));
-      compute_leaf(first + done, replicates);
+      compute_leaf(block, first + done, replicates);
       for (std::size_t p = 0; p < plans_.size(); ++p) {
         merge_leaf(p, done / largest, replicates, out[p * nodes + i]);
       }
@@ -58,9 +59,10 @@ void ReplicateWorker::run(const Block& block, std::span<Moments> out) {
   }
 }
 
-void ReplicateWorker::compute_leaf(std::uint64_t first, std::size_t count) {
+void ReplicateWorker::compute_leaf(const Block& block, std::uint64_t first, std::size_t count) {
   std::ranges::fill(windows_, WindowCounts{});
   for (std::size_t r = 0; r < count; ++r) {
+    const WorkPart part = WorkPart::number(first + r - block.first, block.count);
     for (std::size_t p = 0; p < plans_.size(); ++p) {
       const std::size_t size = plans_[p].layout.statistics();
       statistics_[p] = std::span(plans_[p].leaf).subspan(r * size, size);

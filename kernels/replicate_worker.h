@@ -47,8 +47,8 @@ class ReplicateWorker : public Worker {
     bool knows_sample_sizes = true;
   };
 
-  /// Computes replicates first .. first + count - 1 of a leaf.
-  void compute_leaf(std::uint64_t first, std::size_t count);
+  /// Computes replicates first .. first + count - 1 of a leaf of a block.
+  void compute_leaf(const Block& block, std::uint64_t first, std::size_t count);
   /// Adds the replicate just computed to the extremes of plan p.
   void add_extremes(std::size_t p, std::uint64_t number);
   /// Gives a node the extremes of plan p, and begins those of the next one.

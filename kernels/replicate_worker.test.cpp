@@ -2,11 +2,16 @@
 #include "kernels/replicate_worker.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include <gtest/gtest.h>
 
+#include "kernels/backends.h"
 #include "kernels/kernel_laws.h"
+#include "kernels/stack/stack.h"
+#include "kernels/statistics/stopping.h"
+#include "kernels/testing/mechanisms.h"
 #include "kernels/testing/test_plans.h"
 
 namespace headlab {
@@ -157,6 +162,77 @@ TEST(ReplicateWorker, FindsTheExtremesOfEachNode) {
   std::vector<Moments> out(layouts.size());
   without_plans.run({.first = 0, .count = 1, .node = 1}, out);
   EXPECT_EQ(out[0].extremes, nullptr);
+}
+
+/// Checks what a block of two replicates tells of itself: it never falls, and in no step rises by
+/// more than `step` of a replicate. The ends of nested parts are rounded a few times.
+void expect_steady_progress(const std::string& backend, Plans plans, double step) {
+  std::atomic<double> done = 0;
+  std::vector<double> told;  // at each stop point
+  const StopScope listening([&] {
+    told.push_back(done);
+    return false;
+  });
+  const WorkScope work(done, 2);
+  std::vector<Moments> out(2 * plans.size());
+  make_backend(backend)->worker(plans)->run({.first = 2, .count = 2, .node = 1}, out);
+  told.push_back(2);
+  double last = 0;
+  for (const double now : told) {
+    EXPECT_TRUE(now >= last - 0x1p-48) << backend << " " << last << " " << now;
+    EXPECT_TRUE(now <= last + step) << backend << " " << last << " " << now;
+    last = now;
+  }
+}
+
+TEST(ReplicateWorker, TellsHowMuchOfAReplicateIsDone) {
+  std::vector<test::NamedStage> stages = test::all_stages();
+  stages.push_back({"none", [](Plan&) {}});
+  for (const test::NamedStage& stage : stages) {
+    for (const Estimator estimator : test::estimators) {
+      SCOPED_TRACE(stage.name + (estimator == Estimator::plain ? ", plain" : ", conditional"));
+      const auto plan_of = [&](const test::Shape& shape) {
+        Plan plan = test::make_plan(shape, GaussianKernel{.bandwidth = 0.5}, estimator);
+        stage.set(plan);
+        return plan;
+      };
+      // Keys of so many heads and points are several slabs; a window may be within one.
+      const test::Shape shape = {.n = 200000, .heads = 24, .k = 4, .queries = 1};
+      const Plan large = plan_of(shape);
+      const double slab = large.mechanism.seen.empty() ? 0.3 : 1;
+      const Plan* const alone[] = {&large};
+      expect_steady_progress("cpu", alone, slab);
+      // With another one whose tokens are others.
+      Plan other = test::make_plan(shape, GaussianKernel{.bandwidth = 0.5}, estimator);
+      other.mechanism.merge = {.stride = 7, .gate = {}};
+      const Plan* const both[] = {&large, &other};
+      expect_steady_progress("cpu", both, slab);
+
+      const Plan small = plan_of({.n = 2000});
+      const Plan* const of_reference[] = {&small, &small};
+      expect_steady_progress("reference", of_reference, 0.3);
+    }
+  }
+}
+
+TEST(ReplicateWorker, TellsHowMuchOfAStackIsDone) {
+  Plan plan;
+  plan.n = 12;
+  plan.d = 3;
+  plan.seed = 4;
+  plan.design = NormalDesign{.dim = 3}.sampler(plan.table);
+  Stack stack{.layers = 1, .heads = 4, .maps = GaussianMaps{.k = 2, .value_dim = 2}};
+  plan.stack = std::make_shared<const Stack>(stack);
+  Plan pruned = plan;
+  stack.layers = 3;
+  std::get<GaussianMaps>(stack.maps).samples = 2;
+  pruned.stack = std::make_shared<const Stack>(stack);
+  const Plan* const alone[] = {&plan};
+  const Plan* const both[] = {&plan, &pruned};
+  for (const std::string backend : {"reference", "cpu"}) {
+    expect_steady_progress(backend, alone, 0.15);
+    expect_steady_progress(backend, both, 0.15);
+  }
 }
 
 }  // namespace

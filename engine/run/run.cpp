@@ -105,6 +105,29 @@ Estimate headline_of(const LayerEstimates& layers) {
                              : layers.rows.back().metrics[layer_metric("log_residual")];
 }
 
+/// How many replicates are done, with the shares of those under way once none was finished for as
+/// long as makes a replicate long. Never falls: a block that is handed in is no step back.
+class ReplicatesDone {
+ public:
+  ReplicatesDone(std::uint64_t count, double long_seconds)
+      : count_(count), long_seconds_(long_seconds), shown_(static_cast<double>(count)) {}
+
+  double at(std::uint64_t count, double under_way) {
+    if (count > count_) since_ = {};
+    count_ = count;
+    long_ = long_ || since_.seconds() >= long_seconds_;
+    shown_ = std::max(shown_, static_cast<double>(count) + (long_ ? under_way : 0.0));
+    return shown_;
+  }
+
+ private:
+  std::uint64_t count_;
+  double long_seconds_;
+  double shown_;
+  Stopwatch since_;  ///< when the count rose
+  bool long_ = false;
+};
+
 constexpr std::uint64_t min_replicates_of_target = 8;  // without standard errors below
 
 [[noreturn]] void reject_target_of(const PrecisionTarget& target, const std::string& problem) {
@@ -521,8 +544,10 @@ class Run {
     };
     const std::uint64_t count_before = begun[0].count();
     const std::uint64_t replicates = count_before + end - begun[0].end();
-    auto tell = [&](std::uint64_t count, const Estimate& estimate) {
-      const double part = static_cast<double>(count - count_before) /
+    ReplicatesDone done_so_far(count_before, options_.long_replicate_seconds);
+    auto tell = [&](std::uint64_t count, double under_way, const Estimate& estimate) {
+      const double shown = done_so_far.at(count, under_way);
+      const double part = (shown - static_cast<double>(count_before)) /
                           static_cast<double>(replicates - count_before);
       const double done = work_done_ + part * group_work;
       Progress progress{.condition = group.front(),
@@ -531,7 +556,7 @@ class Run {
                         .conditions = conditions().size(),
                         .done = count,
                         .total = replicates,
-                        .share = static_cast<double>(count) / static_cast<double>(replicates),
+                        .share = shown / static_cast<double>(replicates),
                         .figure = plans[0]->stack ? "log residual" : "MSE",
                         .estimate = estimate};
       if (const auto& precision = result_.precision) {
@@ -544,18 +569,19 @@ class Run {
     SimulationHooks hooks{.stop = session_.stop_hook(), .set_draw = plans_of(group).set_draw};
     std::optional<RankHelpers> helpers;
     if (options_.ranks) hooks.helpers = &helpers.emplace(*options_.ranks, group);
-    hooks.watch = [&](const MomentsSoFar& moments) {
+    hooks.watch = [&](const SimulationSoFar& so_far) {
       if (session_.reports()) {
         progress_.act_when_due([&] {
           const Plan& plan = *plans[0];
-          const std::vector<MomentTree> trees = moments();
-          tell(trees[0].count(), plan.stack ? headline_of(estimate_layers(trees[0], plan.n))
-                                            : estimate(trees[0], plan).mse);
+          const std::vector<MomentTree> trees = so_far.moments();
+          tell(trees[0].count(), so_far.under_way(),
+               plan.stack ? headline_of(estimate_layers(trees[0], plan.n))
+                          : estimate(trees[0], plan).mse);
         });
       }
       if (options_.checkpoint) {
         checkpoint_.act_when_due([&] {
-          keep(moments());
+          keep(so_far.moments());
           hand_over();
         });
       }
@@ -564,7 +590,7 @@ class Run {
                              hooks));
     const ConditionResult& first = conditions()[group[0]];
     if (session_.report) {
-      tell(first.tree.count(), first.layers ? headline_of(*first.layers) : first.estimates.mse);
+      tell(first.tree.count(), 0, first.layers ? headline_of(*first.layers) : first.estimates.mse);
     }
     if (options_.checkpoint) checkpoint_.act_when_due([&] { hand_over(); });
     work_done_ += group_work;

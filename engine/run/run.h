@@ -26,6 +26,8 @@ struct RunOptions {
   /// `checkpoint_seconds` at most, and so that it takes no more than a twentieth of the time.
   std::function<void(const RunResult&)> checkpoint = {};
   double checkpoint_seconds = 60;
+  /// Progress counts the shares done of replicates under way where they take longer.
+  double long_replicate_seconds = 10;
   /// Not empty: every condition gets the number of replicates at which these are met, and the one
   /// that the scenario gives is the most.
   std::vector<PrecisionTarget> until = {};

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/run.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -15,6 +17,7 @@
 #include "engine/testing/same_bits.h"
 #include "kernels/backends.h"
 #include "kernels/cuda/status/status.h"
+#include "kernels/statistics/stopping.h"
 #include "kernels/testing/played_machine.h"
 
 namespace headlab {
@@ -116,8 +119,8 @@ TEST(Simulate, StopsAllPlansAtTheSameReplicate) {
   const std::vector<const Plan*> pointers = {&plans[0], &plans[1], &plans[2]};
   std::atomic<bool> stop = false;
   SimulationHooks hooks{.stop = [&] { return stop.load(); }};
-  hooks.watch = [&](const MomentsSoFar& moments) {
-    const std::vector<MomentTree> trees = moments();
+  hooks.watch = [&](const SimulationSoFar& so_far) {
+    const std::vector<MomentTree> trees = so_far.moments();
     ASSERT_EQ(trees.size(), 3u);
     EXPECT_EQ(trees[0].count(), trees[2].count());
     stop = true;
@@ -127,6 +130,50 @@ TEST(Simulate, StopsAllPlansAtTheSameReplicate) {
   EXPECT_LT(trees[0].count(), 100000000u);
   EXPECT_EQ(trees[1].count(), trees[0].count());
   EXPECT_EQ(trees[2].count(), trees[0].count());
+}
+
+/// A backend whose workers wait, halfway through each replicate, until `go_on` is true.
+class HalfwayBackend : public OtherBlocks {
+ public:
+  explicit HalfwayBackend(const std::atomic<bool>& go_on) : OtherBlocks(1), go_on_(go_on) {}
+  std::unique_ptr<Worker> worker(Plans plans) const override {
+    return std::make_unique<HalfwayWorker>(OtherBlocks::worker(plans), go_on_);
+  }
+
+ private:
+  class HalfwayWorker : public Worker {
+   public:
+    HalfwayWorker(std::unique_ptr<Worker> worker, const std::atomic<bool>& go_on)
+        : worker_(std::move(worker)), go_on_(go_on) {}
+    void run(const Block& block, std::span<Moments> out) override {
+      stop_point(0.5);
+      // The last block goes on at once: it is finished before the others and waits for them.
+      while (block.first + block.count < 3 && !go_on_) std::this_thread::yield();
+      worker_->run(block, out);
+    }
+
+   private:
+    std::unique_ptr<Worker> worker_;
+    const std::atomic<bool>& go_on_;
+  };
+  const std::atomic<bool>& go_on_;
+};
+
+TEST(Simulate, TellsWhatIsUnderWay) {
+  const Plan plan = make_plan(small_scenario().conditions.at(0));
+  std::atomic<bool> go_on = false;
+  double most = 0;
+  int calls = 0;
+  const SimulationHooks hooks{.watch = [&](const SimulationSoFar& so_far) {
+    const std::uint64_t count = so_far.moments().front().count();
+    const double under_way = so_far.under_way();
+    EXPECT_TRUE(under_way >= 0 && static_cast<double>(count) + under_way <= 3);
+    most = std::max(most, under_way);
+    // Half of two replicates, and all of the third.
+    go_on = go_on || most == 2 || ++calls == 600;
+  }};
+  simulate(plan, HalfwayBackend(go_on), 3, 3, hooks);
+  EXPECT_EQ(most, 2);
 }
 
 TEST(Simulate, RefusesPlansThatDoNotShareTheirDraws) {
@@ -255,6 +302,43 @@ TEST(Run, TellsProgressInOrder) {
   EXPECT_EQ(heard.back().done, 40000u);
   EXPECT_EQ(heard.back().total, 40000u);
   EXPECT_NEAR(heard.back().seconds_left, 0, 1e-9);
+}
+
+/// Replicates of seconds.
+Scenario long_replicates(const std::string& backend) {
+  const std::string n = backend == "reference" ? "200000" : "20000000";
+  return small_scenario({"data.n=" + n, "queries.count=50", "run.replicates=8"});
+}
+
+TEST(Run, TellsTheShareDoneOfLongReplicates) {
+  for (const std::string backend : {"reference", "cpu"}) {
+    std::atomic<bool> stop = false;
+    double last = 0;
+    const Session session{
+        .backend = backend, .threads = 1, .stop = &stop, .report = [&](const Progress& progress) {
+          EXPECT_TRUE(progress.share >= last && progress.share < 1.0 / 8);
+          last = progress.share;
+          if (last > 0 && !stop) {
+            EXPECT_EQ(progress.done, 0u);
+            EXPECT_TRUE(progress.seconds_left > 0);
+            stop = true;
+          }
+        }};
+    const RunResult result = run(long_replicates(backend), session, {.long_replicate_seconds = 0});
+    EXPECT_GT(last, 0) << backend;
+    EXPECT_FALSE(result.outcome.complete);
+  }
+}
+
+TEST(Run, CountsWholeReplicatesWhereTheyAreShort) {
+  std::atomic<bool> stop = false;
+  int reports = 0;
+  const Session session{.threads = 1, .stop = &stop, .report = [&](const Progress& progress) {
+                          EXPECT_EQ(progress.share, 0);
+                          stop = ++reports == 3;
+                        }};
+  run(long_replicates("cpu"), session, {.long_replicate_seconds = 1e9});
+  EXPECT_GE(reports, 3);
 }
 
 TEST(Run, ComputesNoFiguresOnTheWayThatNobodyIsShown) {

@@ -2,6 +2,7 @@
 #include "engine/run/simulate.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -65,12 +66,13 @@ class BlockScheduler : public BlockQueue {
   void collect(const Block& block, std::vector<Moments> moments) override {
     {
       const std::lock_guard lock(mutex_);
-      waiting_.emplace(block.first, std::move(moments));
+      waiting_.emplace(block.first, Finished{block.count, std::move(moments)});
       for (auto it = waiting_.begin(); it != waiting_.end() && it->first == trees_.front().end();
            it = waiting_.erase(it)) {
-        const std::size_t nodes = it->second.size() / trees_.size();
-        for (std::size_t i = 0; i < it->second.size(); ++i) {
-          trees_[i / nodes].append(std::move(it->second[i]));
+        std::vector<Moments>& nodes = it->second.moments;
+        const std::size_t of_tree = nodes.size() / trees_.size();
+        for (std::size_t i = 0; i < nodes.size(); ++i) {
+          trees_[i / of_tree].append(std::move(nodes[i]));
         }
         ++collected_;
       }
@@ -111,12 +113,24 @@ class BlockScheduler : public BlockQueue {
     const std::lock_guard lock(mutex_);
     return trees_;
   }
+  /// Replicates of blocks that are finished and wait for one before them.
+  std::uint64_t waiting() {
+    const std::lock_guard lock(mutex_);
+    std::uint64_t count = 0;
+    for (const auto& [first, finished] : waiting_) count += finished.replicates;
+    return count;
+  }
   void rethrow() {
     if (error_) std::rethrow_exception(error_);
   }
 
  private:
   static constexpr std::uint64_t max_nodes = 32;  ///< of a block
+
+  struct Finished {
+    std::uint64_t replicates;
+    std::vector<Moments> moments;  ///< [plans][nodes]
+  };
 
   /// Moments travel to this process: up to eight times as many replicates in a block, as long as
   /// each worker still has many blocks.
@@ -170,8 +184,8 @@ class BlockScheduler : public BlockQueue {
   bool finished_ = false;
   bool stopping_ = false;
   std::exception_ptr error_;
-  std::map<std::uint64_t, std::vector<Moments>> waiting_;  ///< by first replicate
-  std::vector<MomentTree> trees_;                          ///< [plans]
+  std::map<std::uint64_t, Finished> waiting_;  ///< by first replicate
+  std::vector<MomentTree> trees_;              ///< [plans]
 };
 
 /// Worker of plans that redraw: every leaf has a worker of its own, on the plans of its draw.
@@ -189,8 +203,11 @@ class DrawWorker : public Worker {
     std::vector<std::vector<Moments>> leaves(drawn_.size());  // of a node
     for (std::uint64_t i = 0; i < nodes; ++i) {
       const std::uint64_t first = block.first + i * node;
-      for (std::uint64_t done = 0; done < node; done += leaf_replicates)
+      for (std::uint64_t done = 0; done < node; done += leaf_replicates) {
+        const WorkPart part =
+            WorkPart::number((i * node + done) / leaf_replicates, block.count / leaf_replicates);
         run_leaf(first + done, leaves);
+      }
       for (std::size_t p = 0; p < drawn_.size(); ++p) {
         out[p * nodes + i] = merge_siblings(drawn_[p].kept_layout(), leaves[p]);
         leaves[p].clear();
@@ -219,13 +236,16 @@ class DrawWorker : public Worker {
 };
 
 void work(Plans plans, const Backend& backend, BlockScheduler& scheduler,
-          const SimulationHooks& hooks) {
+          const SimulationHooks& hooks, std::atomic<double>& done) {
   const StopScope scope(hooks.stop);
   try {
     const std::unique_ptr<Worker> worker = make_block_worker(plans, backend, hooks);
     for (Block block = scheduler.next(); block.count > 0; block = scheduler.next()) {
       std::vector<Moments> moments(plans.size() * block.nodes());
-      worker->run(block, moments);
+      {
+        const WorkScope work(done, static_cast<double>(block.count));
+        worker->run(block, moments);
+      }
       scheduler.collect(block, std::move(moments));
     }
   } catch (const WorkStopped&) {
@@ -252,7 +272,15 @@ std::vector<MomentTree> advance(std::vector<MomentTree> begun, Plans plans, cons
       static_cast<int>(std::min(static_cast<std::uint64_t>(backend.workers(thread_count(threads))),
                                 replicates - begun.front().end()));
   const int helpers = hooks.helpers ? hooks.helpers->capacity() : 0;
+  std::vector<std::atomic<double>> done(static_cast<std::size_t>(workers));  // of the blocks
   BlockScheduler scheduler(std::move(begun), plans, backend, replicates, workers, helpers);
+  const SimulationSoFar so_far{.moments = [&] { return scheduler.trees(); },
+                               .under_way =
+                                   [&] {
+                                     auto count = static_cast<double>(scheduler.waiting());
+                                     for (const std::atomic<double>& one : done) count += one;
+                                     return count;
+                                   }};
   {
     std::jthread pool;
     try {
@@ -262,7 +290,7 @@ std::vector<MomentTree> advance(std::vector<MomentTree> begun, Plans plans, cons
           if (helpers > 0 && i == 0) {
             let_help(*hooks.helpers, scheduler);
           } else {
-            work(plans, backend, scheduler, hooks);
+            work(plans, backend, scheduler, hooks, done[helpers > 0 ? i - 1 : i]);
           }
         });
         scheduler.finish();
@@ -275,7 +303,7 @@ std::vector<MomentTree> advance(std::vector<MomentTree> begun, Plans plans, cons
       if (failed) continue;
       try {
         if ((hooks.stop && hooks.stop()) || (hooks.enough && hooks.enough())) scheduler.stop();
-        if (hooks.watch) hooks.watch([&] { return scheduler.trees(); });
+        if (hooks.watch) hooks.watch(so_far);
       } catch (...) {
         failed = true;
         scheduler.stop(std::current_exception());

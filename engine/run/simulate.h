@@ -18,8 +18,13 @@ namespace headlab {
 /// Largest block that is handed to a worker.
 inline constexpr std::uint64_t max_block_replicates = 1 << 16;
 
-/// Copies the moments of each plan so far.
-using MomentsSoFar = std::function<std::vector<MomentTree>()>;
+/// How far a running simulation is.
+struct SimulationSoFar {
+  /// Copies the moments of each plan.
+  std::function<std::vector<MomentTree>()> moments;
+  /// Replicates computed here beyond those of moments() before, with the shares done of others.
+  std::function<double()> under_way;
+};
 
 /// Gives plan number p of those simulated together the heads and queries of a draw. Called by all
 /// threads, each with a plan of its own.
@@ -56,7 +61,7 @@ struct SimulationHooks {
   /// True: finish the blocks under way. One thread asks.
   std::function<bool()> enough = {};
   /// Called about every tenth of a second while threads simulate.
-  std::function<void(const MomentsSoFar& moments)> watch = {};
+  std::function<void(const SimulationSoFar&)> watch = {};
   /// Required by plans that redraw.
   SetDraw set_draw = {};
   BlockHelpers* helpers = nullptr;

@@ -96,6 +96,24 @@ class Ensembles {
     }
   }
 
+  /// True if every replicate needs this pass over the training set.
+  bool always_needs(Pass pass) const {
+    switch (pass) {
+      case Pass::sums:
+        return fixed_.keeps_all;
+      case Pass::probe:
+      case Pass::repair:
+        return !fixed_.keeps_all;
+      case Pass::select:
+        return selections_.more_passes() >= 1;
+      case Pass::refine:
+        return selections_.more_passes() >= 2;
+      case Pass::ensemble:
+        return fixed_.recomputes;
+    }
+    return false;
+  }
+
   /// Begins a replicate, of number `replicate`; its passes follow.
   void begin_replicate(std::uint64_t replicate) {
     replicate_ = replicate;

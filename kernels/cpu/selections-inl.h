@@ -55,6 +55,8 @@ class Selections {
     for_all([](std::size_t, Selection& one, const Head& head) { one.reset(head); });
     for (HeadMeans& of_head : means_) of_head.means.reset();
   }
+  /// Passes after the first that some head needs, up to two.
+  int more_passes() const { return more_passes_; }
   /// Begins pass 1 or 2; false where no head needs it.
   bool begin_pass(int pass, std::span<Window> windows) {
     if (more_passes_ < pass) return false;

@@ -56,23 +56,30 @@ class TokenGroup {
     const bool pooled = std::ranges::any_of(
         members, [&](std::size_t p) { return plans[p]->mechanism.keep.pooled; });
     set_.emplace(*plans[members.front()], subspaces_, seen_by_any(plans, members), pooled);
+    for (const Pass pass : all_passes) passes_ += always_needed(pass) ? 1 : 0;
+    for_slabs([&](std::size_t) { ++slabs_; });
   }
 
   void replicate(std::uint64_t number, std::span<const std::span<double>> statistics,
                  std::span<WindowCounts> windows, std::span<double> sample_sizes) {
     for (const auto& ensembles : ensembles_) ensembles->begin_replicate(number);
+    double begin = 0;
     for (const Pass pass : all_passes) {
       active_.clear();
       for (const auto& ensembles : ensembles_) {
         if (ensembles->begin(pass)) active_.push_back(ensembles.get());
       }
       if (active_.empty()) continue;
-      for (std::size_t slab = set_->next_slab(0); slab < set_->slabs();
-           slab = set_->next_slab(slab + 1)) {
-        stop_point();
+      // A pass that few replicates need is short: few of their windows need it.
+      const double end = begin + (always_needed(pass) ? 1.0 / passes_ : 0.0);
+      const WorkPart part(begin, end);
+      begin = end;
+      std::size_t done = 0;
+      for_slabs([&](std::size_t slab) {
+        stop_point(static_cast<double>(done++) / static_cast<double>(slabs_));
         set_->load(number, slab);
         for (Ensembles* ensembles : active_) ensembles->add(*set_);
-      }
+      });
     }
     for (const auto& ensembles : ensembles_) {
       ensembles->finish(set_->centre(), statistics, windows, sample_sizes);
@@ -93,9 +100,24 @@ class TokenGroup {
     return all;
   }
 
+  bool always_needed(Pass pass) const {
+    return std::ranges::any_of(ensembles_,
+                               [&](const auto& some) { return some->always_needs(pass); });
+  }
+  /// Calls `visit` with each slab that some head sees.
+  template <class Visit>
+  void for_slabs(const Visit& visit) const {
+    for (std::size_t slab = set_->next_slab(0); slab < set_->slabs();
+         slab = set_->next_slab(slab + 1)) {
+      visit(slab);
+    }
+  }
+
   PackedSubspaces subspaces_;
   std::vector<std::unique_ptr<Ensembles>> ensembles_;
   std::optional<TrainingSet> set_;
+  int passes_ = 0;                  ///< that every replicate needs
+  std::size_t slabs_ = 0;           ///< that some head sees
   std::vector<Ensembles*> active_;  ///< in the current pass
 };
 
@@ -123,8 +145,9 @@ class CpuWorker : public ReplicateWorker {
  protected:
   void replicate(std::uint64_t number, std::span<const std::span<double>> statistics,
                  std::span<WindowCounts> windows) override {
-    for (const auto& group : groups_) {
-      group->replicate(number, statistics, windows, sample_sizes());
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      const WorkPart part = WorkPart::number(i, groups_.size());
+      groups_[i]->replicate(number, statistics, windows, sample_sizes());
     }
   }
 

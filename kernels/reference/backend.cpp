@@ -15,6 +15,7 @@
 #include "kernels/reference/training_set.h"
 #include "kernels/replicate_worker.h"
 #include "kernels/stack/worker.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 namespace {
@@ -29,6 +30,7 @@ class ReferenceWorker : public ReplicateWorker {
                  std::span<WindowCounts> windows) override {
     const TrainingSet sample = draw_training_set(*plans_[0], number);
     for (std::size_t p = 0; p < plans_.size(); ++p) {
+      const WorkPart part = WorkPart::number(p, plans_.size());
       std::ranges::copy(reference_statistics(*plans_[p], sample, windows[p], &sample_sizes()[p]),
                         statistics[p].begin());
     }

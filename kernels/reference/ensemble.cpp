@@ -114,7 +114,7 @@ HeadView view_of(const Plan& plan, std::span<const Level> levels, int head, int 
                 .log_weights = std::vector<double>(count, never)};
   double nearest = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < count; ++i) {
-    if (i % 1024 == 0) stop_point();
+    if (i % 1024 == 0) stop_point(static_cast<double>(i) / static_cast<double>(count));
     if (!view.seen.holds(i)) continue;
     double log_weight = 0;
     double r2 = 0;
@@ -269,6 +269,7 @@ std::vector<double> nw_weights(const Plan& plan, const TrainingSet& tokens, int 
   const std::vector<Level> levels = levels_of(plan, tokens);
   const HeadView view = view_of(plan, levels, head, query, count);
   std::vector<bool> kept = kept_by(plan, levels, head, query, view);
+  const WorkPart of_others(1, 1);
   for (int other = 0; plan.mechanism.keep.shared && other < plan.heads; ++other) {
     if (other == head) continue;
     const HeadView of_other = view_of(plan, levels, other, query, count);
@@ -358,6 +359,9 @@ std::vector<double> reference_statistics(const Plan& plan, const TrainingSet& sa
     const auto query = static_cast<std::size_t>(q);
     std::vector<std::vector<double>> weights;
     for (int h = 0; h < plan.heads; ++h) {
+      const WorkPart part =
+          WorkPart::number(query * log_weight_sums.size() + static_cast<std::size_t>(h),
+                           static_cast<std::size_t>(plan.queries) * log_weight_sums.size());
       weights.push_back(
           nw_weights(plan, tokens, h, q, windows, &log_weight_sums[static_cast<std::size_t>(h)]));
       least = std::min(least, effective_sample_size(weights.back()));

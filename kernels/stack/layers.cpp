@@ -96,7 +96,7 @@ void StackState::add_values(const CentredTokens& z, std::span<const Attention> h
   mixed_.resize(n + 1, count * rank);
   values_.resize(n + 1, rank);
   for (Index h = 0; h < count; ++h) {
-    stop_point();
+    stop_point(static_cast<double>(h) / static_cast<double>(count));
     const Attention& head = heads[static_cast<std::size_t>(h)];
     if (projects) arithmetic().product(rows_, maps_.value.middleRows(h * d, d), values_);
     const RowMatrix& values = projects ? values_ : rows_;
@@ -165,13 +165,17 @@ void StackState::advance() {
     draw_maps(stack, draws_, layer_, reads_tokens ? scored : HeadRange{0, 0}, used, z.dim(), maps_);
   }
   attention_.resize(static_cast<std::size_t>(used.count));
-  for (int h = scored.first; h < scored.first + scored.count; ++h) {
-    stop_point();
-    const bool in_use = h >= used.first && h < used.first + used.count;
-    const int place = in_use ? h - used.first : 0;
-    // A head that is not in use passes on its scores alone: its weights are overwritten.
-    attend(z, h, h - scored.first, in_use ? attention_[static_cast<std::size_t>(place)] : mean_);
+  {
+    const WorkPart part(0, 0.5);
+    for (int h = scored.first; h < scored.first + scored.count; ++h) {
+      stop_point(static_cast<double>(h - scored.first) / scored.count);
+      const bool in_use = h >= used.first && h < used.first + used.count;
+      const int place = in_use ? h - used.first : 0;
+      // A head that is not in use passes on its scores alone: its weights are overwritten.
+      attend(z, h, h - scored.first, in_use ? attention_[static_cast<std::size_t>(place)] : mean_);
+    }
   }
+  const WorkPart part(0.5, 1);
   if (measured_ || stack.averaged) average_heads(attention_, arithmetic(), mean_);
   add_values(z, stack.averaged ? std::span<const Attention>(&mean_, 1) : attention());
   if (post) replace(normed_tokens());
@@ -230,11 +234,19 @@ std::vector<LayerMetrics> StackRunner::run(const Stack& stack, const StackDraws&
   }
   std::vector<LayerMetrics> rows;
   rows.reserve(static_cast<std::size_t>(stack.layers) + 1);
+  const double layers = std::max(stack.layers, 1);
   for (int l = 0; l <= stack.layers; ++l) {
-    stop_point();
-    if (l > 0) state_.advance();
+    // What is measured of the tokens before the first layer is soon done.
+    const WorkPart part(std::max(l - 1, 0) / layers, l / layers);
+    stop_point(0);
+    if (l > 0) {
+      const WorkPart half(0, 0.5);
+      state_.advance();
+    }
+    const WorkPart half(0.5, 1);
     rows.push_back(state_.metrics());
     if (!pruned) continue;
+    const WorkPart of_target(1, 1);
     if (l > 0) target_.advance();
     rows.back().target_distance =
         (plain(state_.tokens()) - plain(target_.tokens())).rowwise().norm().maxCoeff();

@@ -102,8 +102,9 @@ void measure_attention(std::span<const Attention> heads, const StackArithmetic& 
   double tau = 0;
   double factor = 0;
   double own = 0;
+  double measured = 0;  // heads
   for (const Attention& head : heads) {
-    stop_point();
+    stop_point(measured++ / count);
     entropy += head.entropy;
     tau += dobrushin(head.rest(), head.exponent, arithmetic);
     factor += std::exp(2 * head.exponent) * arithmetic.spread(head.rest());

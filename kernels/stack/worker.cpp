@@ -14,6 +14,7 @@
 #include "kernels/replicate_worker.h"
 #include "kernels/stack/layers.h"
 #include "kernels/stack/metrics.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 namespace {
@@ -32,6 +33,7 @@ class StackWorker : public ReplicateWorker {
                  std::span<WindowCounts>) override {
     for (std::size_t p = 0; p < plans_.size(); ++p) {
       const Plan& plan = *plans_[p];
+      const WorkPart part = WorkPart::number(p, plans_.size());
       const auto rows =
           runner_.run(*plan.stack, {plan.seed, number, &arithmetic_}, tokens_(plan, number));
       const std::size_t size = plan.layout().per_query();

@@ -44,5 +44,34 @@ TEST(Stopping, ReachesTheThreadsOfALoop) {
                WorkStopped);
 }
 
+TEST(Stopping, TellsHowMuchOfTheWorkIsDone) {
+  std::atomic<double> done = 7;
+  stop_point(0.5);  // of no work
+  EXPECT_EQ(done, 7);
+  {
+    const WorkScope work(done, 4);
+    EXPECT_EQ(done, 0);
+    stop_point(0.25);
+    EXPECT_EQ(done, 1);
+    {
+      const WorkPart last = WorkPart::number(1, 2);
+      EXPECT_EQ(done, 2);
+      {
+        const WorkPart of_last(0.5, 1);
+        EXPECT_EQ(done, 3);
+        stop_point(0.5);
+        EXPECT_EQ(done, 3.5);
+        stop_point();
+        EXPECT_EQ(done, 3.5);
+      }
+      stop_point(0.25);
+      EXPECT_EQ(done, 2.5);
+    }
+    stop_point(0.75);
+    EXPECT_EQ(done, 3);
+  }
+  EXPECT_EQ(done, 0);
+}
+
 }  // namespace
 }  // namespace headlab
