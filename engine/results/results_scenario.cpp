@@ -12,6 +12,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/key_names.h"
 #include "engine/files/table_file.h"
 #include "engine/moments/measures.h"
 #include "engine/results/netcdf_fields.h"
@@ -41,13 +42,6 @@ std::string variable_name(const std::string& text) {
       name += c;
   }
   return name;
-}
-
-/// The last part of a key without its quotes, within which there are no dots.
-std::string last_part(const std::string& key) {
-  std::string part = key.substr(key.rfind('.') + 1);
-  if (part.ends_with('"')) part = part.substr(1, part.size() - 2);
-  return part;
 }
 
 bool is_label(const std::string& key) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/files/key_names.h"
 #include "engine/files/words.h"
 #include "kernels/formula.h"
 
@@ -22,11 +23,6 @@ struct Numbered {
   Value* value;
   bool in_progress = false;
 };
-
-std::string last_part(const std::string& key) {
-  const auto dot = key.rfind('.');
-  return dot == std::string::npos ? key : key.substr(dot + 1);
-}
 
 class Numbers {
  public:
@@ -54,24 +50,20 @@ class Numbers {
   }
 
   Numbered& find(const std::string& name, const Numbered& of) {
-    std::vector<Numbered*> found;
     std::vector<std::string> keys;
-    for (Numbered& one : all_) {
-      if (one.key == name) return one;
-      if (last_part(one.key) == name) found.push_back(&one);
-      if (one.key.find('[') == std::string::npos) keys.push_back(one.key);
-    }
-    std::erase_if(found, [&](const Numbered* one) { return one == &of; });
-    if (found.size() == 1) return *found[0];
+    for (const Numbered& one : all_) keys.push_back(one.key);
+    std::vector<std::size_t> found = keys_named(name, keys);
+    std::erase_if(found, [&](std::size_t i) { return &all_[i] == &of && keys[i] != name; });
+    if (found.size() == 1) return all_[found[0]];
     if (found.empty()) {
+      std::erase_if(keys,
+                    [](const std::string& key) { return key.find('[') != std::string::npos; });
       reject(of.value->location, of.key,
              "has a formula with " + one_line(name, 60) +
                  ", which is not a number of the scenario" + suggestion(name, keys));
     }
-    std::string allowed;
-    for (const Numbered* one : found) allowed += (allowed.empty() ? "" : " or ") + one->key;
     reject(of.value->location, of.key,
-           "has a formula with " + name + ", which several keys end with - write " + allowed);
+           "has a formula with " + name + ": " + several_keys(found, keys));
   }
 
   double compute(Numbered& one) {

@@ -9,6 +9,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/key_names.h"
 #include "engine/files/words.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/scenario.h"
@@ -21,14 +22,11 @@ void require_sweep(const std::string& option, const Scenario& scenario) {
   throw InvalidInput(option + ": the scenario has one condition - give it a [sweep]");
 }
 
-/// The number of a swept key.
+/// The number of the swept key that `key` stands for.
 std::size_t swept_key(const std::string& option, const Scenario& scenario, const std::string& key) {
-  const auto found = std::ranges::find(scenario.swept, key);
-  if (found == scenario.swept.end()) {
-    throw InvalidInput(option + ": \"" + one_line(key) + "\" is not a swept key" +
-                       suggestion(key, scenario.swept));
-  }
-  return static_cast<std::size_t>(found - scenario.swept.begin());
+  if (const auto found = key_named(option, key, scenario.swept)) return *found;
+  throw InvalidInput(option + ": \"" + one_line(key) + "\" is not a swept key" +
+                     suggestion(key, scenario.swept));
 }
 
 /// True where `value`, as TOML, is what a user wrote.

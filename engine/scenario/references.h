@@ -20,8 +20,8 @@ struct References {
 
 /// Reads "#3", that condition for all, or "KEY=VALUE": for all the only condition with this value
 /// of a swept key or, where several have it, for each the one that has the same values of all other
-/// keys. Text needs no quotes, and a law may be given by its name. Throws
-/// InvalidInput("--against: ...").
+/// keys. A key may be its last parts (key_names.h), text needs no quotes, and a law may be given by
+/// its name. Throws InvalidInput("--against: ...").
 References references_against(const Scenario& scenario, const std::string& text);
 
 /// For each condition the one with the first value of a swept key and the same values of all

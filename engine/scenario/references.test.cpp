@@ -37,6 +37,8 @@ TEST(References, AValueIsTakenWithAllOtherKeysEqual) {
   EXPECT_EQ(references_against(scenario, "data.n=20").of, (Numbers{3, 4, 5, none, none, none}));
   EXPECT_EQ(references_against(scenario, "data.noise.sd=1").of, (Numbers{1, none, 1, 4, none, 4}));
   EXPECT_EQ(references_by_key(scenario, "data.n").of, (Numbers{none, none, none, 0, 1, 2}));
+  EXPECT_EQ(references_by_key(scenario, "n").of, (Numbers{none, none, none, 0, 1, 2}));
+  EXPECT_EQ(references_against(scenario, "noise.sd=1").of, (Numbers{1, none, 1, 4, none, 4}));
   EXPECT_EQ(references_by_key(scenario, "data.noise.sd").of, (Numbers{none, 0, 0, none, 3, 3}));
   EXPECT_EQ(references_by_key(scenario, "data.noise.sd").text, "data.noise.sd = 0.5");
 }

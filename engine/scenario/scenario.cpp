@@ -8,6 +8,7 @@
 
 #include "engine/files/error.h"
 #include "engine/files/input_file.h"
+#include "engine/files/key_names.h"
 #include "engine/moments/measures.h"
 #include "engine/scenario/design_rounding.h"
 #include "engine/scenario/file_laws.h"
@@ -514,7 +515,11 @@ void reject_swept(const std::vector<Setting>& settings, const Sweep& sweep) {
 Scenario unrolled(Value root, const std::string& text, const std::string& source,
                   const std::vector<std::string>& sets, DataFiles files, const ReadHooks& hooks) {
   std::vector<Setting> settings;
-  for (const auto& argument : sets) settings.push_back(apply(root, argument));
+  for (const auto& argument : sets) {
+    const Setting setting = setting_of(argument);
+    require_whole_key(root, setting.key, setting.location, setting.key);
+    settings.push_back(apply(root, argument));
+  }
   const auto sweep = std::make_shared<const Sweep>(std::move(root));
   reject_swept(settings, *sweep);
 

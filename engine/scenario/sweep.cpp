@@ -9,6 +9,7 @@
 #include <optional>
 #include <string_view>
 
+#include "engine/files/key_names.h"
 #include "engine/files/notes.h"
 #include "engine/scenario/key_formulas.h"
 #include "engine/scenario/law_reader.h"
@@ -289,6 +290,7 @@ void Sweep::check(const Value& section) const {
     const std::string key = "sweep." + axis->key;
     if (axis->values.empty()) reject(axis->location, key, "is an empty array");
     if (axis->path[0] == "sweep") reject(axis->location, key, "is part of the sweep itself");
+    require_whole_key(base_, axis->key, axis->location, key);
     for (std::size_t o = 0; o < all.size(); ++o) {
       const Axis* other = all[o];
       const bool same = axis->path == other->path;

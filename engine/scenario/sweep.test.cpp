@@ -157,8 +157,7 @@ TEST(Sweep, ComputesFormulasOfOtherKeys) {
   EXPECT_EQ(
       conditions_of("[g]\nwidth = { formula = \"a + 1\" }\n[sweep]\n\"h.width\" = [7]\na = { "
                     "formula = \"width\" }"),
-      "s.toml:7:5: a: has a formula with width, which several keys end with - write h.width or "
-      "g.width");
+      "s.toml:7:5: a: has a formula with width: several keys end so - write h.width or g.width");
   EXPECT_EQ(conditions_of("[sweep]\na = [0]\n\"h.width\" = { formula = \"1 / a\" }\n"),
             "s.toml:5:25: h.width.formula: is not finite for a = 0");
   EXPECT_EQ(conditions_of("[sweep]\na = [0]\n\"h.width\" = { formula = \"1 + h.d\" }\n"),

@@ -9,6 +9,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/json_writer.h"
+#include "engine/files/key_names.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/sweep.h"
 #include "tools/report/figure.h"
@@ -224,7 +225,7 @@ std::vector<std::string> level_texts(const std::vector<const Value*>& values) {
   const std::vector<std::string> arrays = array_texts(values);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const Value& value = *values[i];
-    texts.push_back(!std::isnan(numbers[i])      ? number_text(numbers[i])
+    texts.push_back(!std::isnan(numbers[i])      ? with_minus_sign(number_text(numbers[i]))
                     : value.is<std::string>()    ? text_of(value)
                     : value.is<Value::Members>() ? law_text(value, values)
                                                  : arrays[i]);
@@ -238,10 +239,9 @@ std::vector<std::string> level_texts(const std::vector<const Value*>& values) {
 }
 
 std::string Sweep::short_key(std::size_t key) const {
-  const auto last = [](const std::string& path) { return path.substr(path.rfind('.') + 1); };
-  const std::string name = last(keys[key].key);
-  const auto same =
-      std::ranges::count_if(keys, [&](const SweptKey& other) { return last(other.key) == name; });
+  const std::string name = last_part(keys[key].key);
+  const auto same = std::ranges::count_if(
+      keys, [&](const SweptKey& other) { return last_part(other.key) == name; });
   return same == 1 ? name : keys[key].key;
 }
 

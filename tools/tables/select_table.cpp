@@ -8,6 +8,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/key_names.h"
 #include "engine/files/words.h"
 #include "validation/statistics/intervals.h"
 
@@ -23,10 +24,6 @@ Cell cell_at(const TableColumn& column, std::size_t row) {
     return (*texts)[row];
   const double error = column.error.empty() ? no_number : column.errors[row];
   return Estimate{std::get<std::vector<double>>(column.cells)[row], error};
-}
-
-std::string last_part(const std::string& key) {
-  return key.substr(key.rfind('.') + 1);
 }
 
 std::string underscored(std::string key) {
@@ -313,15 +310,11 @@ std::string text_at(const TableColumn& column, std::size_t row) {
 
 TableColumn key_of(const TableSource& source, const std::string& name, const std::string& option) {
   for (const TableColumn& key : source.keys) {
-    if (name == key.name ||
-        (!key.key.empty() && (name == key.key || name == underscored(key.key)))) {
-      return key;
-    }
+    if (name == key.name || (!key.key.empty() && name == underscored(key.key))) return key;
   }
-  const auto ends_so = [&](const TableColumn& key) { return last_part(key.key) == name; };
-  if (std::ranges::count_if(source.keys, ends_so) == 1) {
-    return *std::ranges::find_if(source.keys, ends_so);
-  }
+  std::vector<std::string> whole;
+  for (const TableColumn& key : source.keys) whole.push_back(key.key);
+  if (const auto found = key_named(option, name, whole)) return source.keys[*found];
   if (name == "condition" && !source.conditions.empty()) {
     return {.name = name,
             .cells = std::vector<double>(source.conditions.begin(), source.conditions.end()),

@@ -384,6 +384,8 @@ def test_along_a_key_is_what_the_program_says(small: dict[str, Any], tmp_path: P
     r = hl.run(hl.sweep(small, {"data.n": [20, 40, 80]}), replicates=256)
     seen = r.along("n")
     assert [p["x"] for p in seen.curves[0]["points"]] == [20, 40, 80]
+    of_key, of_name = (r.difference("mse", over=over) for over in ("data.n", "n"))
+    assert of_key.to == of_name.to and np.array_equal(of_key.values, of_name.values, equal_nan=True)
     assert [p["figure"]["value"] for p in seen.curves[0]["points"]] == list(r["mse"])
     assert seen.crossings == []
     assert seen.curves[0]["slope_low"] < seen.curves[0]["slope"]["value"] < seen.curves[0]["slope_high"]

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/files/key_names.h"
+
+#include <algorithm>
+
+#include "engine/files/error.h"
+
+namespace headlab {
+namespace {
+
+/// Adds the keys of a table and of those in it.
+void add_keys(const Value& table, const std::string& prefix, std::vector<std::string>& keys) {
+  const auto* const members = std::get_if<Value::Members>(&table.data);
+  if (members == nullptr) return;
+  for (const Value::Entry& entry : *members) {
+    keys.push_back(prefix + entry.key);
+    add_keys(entry.value, keys.back() + ".", keys);
+  }
+}
+
+}  // namespace
+
+std::string last_part(const std::string& key) {
+  std::string part = key.substr(key.rfind('.') + 1);
+  if (part.size() > 1 && part.ends_with('"')) part = part.substr(1, part.size() - 2);
+  return part;
+}
+
+std::vector<std::size_t> keys_named(const std::string& name, const std::vector<std::string>& keys) {
+  if (name.empty()) return {};
+  const auto whole = std::ranges::find(keys, name);
+  if (whole != keys.end()) return {static_cast<std::size_t>(whole - keys.begin())};
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i].ends_with("." + name) || last_part(keys[i]) == name) found.push_back(i);
+  }
+  return found;
+}
+
+std::string several_keys(const std::vector<std::size_t>& found,
+                         const std::vector<std::string>& keys) {
+  std::string text;
+  for (const std::size_t i : found) text += (text.empty() ? "" : " or ") + one_line(keys[i]);
+  return "several keys end so - write " + text;
+}
+
+std::optional<std::size_t> key_named(const std::string& option, const std::string& name,
+                                     const std::vector<std::string>& keys) {
+  const std::vector<std::size_t> found = keys_named(name, keys);
+  if (found.empty()) return std::nullopt;
+  if (found.size() == 1) return found.front();
+  throw InvalidInput(option + ": \"" + one_line(name) + "\": " + several_keys(found, keys));
+}
+
+void require_whole_key(const Value& root, const std::string& key, const Location& location,
+                       const std::string& name) {
+  if (root.find(key.substr(0, key.find('.'))) != nullptr) return;
+  std::vector<std::string> keys;
+  add_keys(root, "", keys);
+  // What a sweep sets has keys of its own.
+  std::erase_if(keys, [](const std::string& one) { return one.starts_with("sweep."); });
+  const std::vector<std::size_t> found = keys_named(key, keys);
+  if (found.empty()) return;
+  reject(location, name,
+         found.size() == 1 ? "is not a whole key - write " + keys[found.front()]
+                           : several_keys(found, keys));
+}
+
+}  // namespace headlab
