@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 
 namespace headlab::tools {

@@ -10,7 +10,6 @@
 #include <span>
 #include <utility>
 
-#include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 #include "tools/report/labels.h"
 #include "tools/report/sweep.h"
@@ -322,7 +321,7 @@ std::string components_finding(const ComponentsPicture& picture) {
   return "The smallest " + name + " is " + estimate_text(mse(low)) + " at " +
          picture.sweep.condition_text(low) + ", the largest " + estimate_text(mse(high)) + " at " +
          picture.sweep.condition_text(high) +
-         (most ? "; the " + most->name + " differs most (by " + short_number(difference) + ")"
+         (most ? "; the " + most->name + " differs most (by " + shown_number(difference) + ")"
                : "") +
          ".";
 }
@@ -344,7 +343,7 @@ Table components_table(const ComponentsPicture& picture) {
     const std::string& key = picture.first().key;
     if (picture.compared) {
       row.push_back(
-          short_number(number_of(member(member(member(condition, "theory"), key), "value")), 6));
+          shown_number(number_of(member(member(member(condition, "theory"), key), "value")), 6));
     }
     const Estimate mse = estimate_of(member(condition, key));
     row.push_back(percent_text(mse.mcse / std::abs(mse.value)));

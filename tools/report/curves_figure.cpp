@@ -50,7 +50,7 @@ void draw_curve(Canvas& canvas, const Axes& axes, const FigureCurve& curve, std:
 }  // namespace
 
 std::string slope_note(const Estimate& slope) {
-  return "slope " + with_minus_sign(estimate_text(slope));
+  return "slope " + estimate_text(slope);
 }
 
 void add_values(const FigureCurve& curve, ScaleKind kind, std::vector<double>& all) {

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "engine/files/words.h"
-#include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 #include "tools/report/labels.h"
 #include "tools/report/sweep.h"
@@ -170,7 +169,7 @@ std::vector<Picture> decomposition_figures(const Source& source) {
   for (const Stack& stack : all) {
     if (stack.mse < best->mse) best = &stack;
     std::vector<std::string> row = {stack.label.empty() ? "the only one" : stack.label,
-                                    short_number(stack.mse)};
+                                    shown_number(stack.mse)};
     for (const double term : stack.terms) row.push_back(percent_text(term / stack.mse));
     table.rows.push_back(row);
   }
@@ -179,8 +178,8 @@ std::vector<Picture> decomposition_figures(const Source& source) {
   if (shown.empty()) shown = {*best};
   const std::string where =
       best->label.empty()
-          ? "Of the MSE of " + short_number(best->mse) + ", "
-          : "At " + best->label + ", where the MSE is smallest (" + short_number(best->mse) + "), ";
+          ? "Of the MSE of " + shown_number(best->mse) + ", "
+          : "At " + best->label + ", where the MSE is smallest (" + shown_number(best->mse) + "), ";
   const std::string finding = best->mse > 0
                                   ? where + shares_text(*best, terms) + "."
                                   : "The smallest MSE is not positive, so that it has no shares.";

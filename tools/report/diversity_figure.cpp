@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 #include "tools/report/heat_map.h"
 
@@ -108,9 +107,9 @@ std::vector<Picture> diversity_figures(const Source& source) {
     const IndexAt* most = nullptr;
     std::size_t below = 0;
     for (const IndexAt& at : panel.layers) {
-      table.rows.push_back({axis_number(at.layer), panel.name, short_number(at.value),
-                            short_number(at.upper_bound), short_number(at.random_mean),
-                            short_number(at.random_sd), short_number(at.z)});
+      table.rows.push_back({axis_number(at.layer), panel.name, shown_number(at.value),
+                            shown_number(at.upper_bound), shown_number(at.random_mean),
+                            shown_number(at.random_sd), shown_number(at.z)});
       if (at.value < at.random_mean) ++below;
       if (most == nullptr || std::abs(at.z) > std::abs(most->z)) most = &at;
     }
@@ -119,7 +118,7 @@ std::vector<Picture> diversity_figures(const Source& source) {
                std::to_string(panel.layers.size()) + " layers" +
                (std::isfinite(most->z)
                     ? ", farthest from it in layer " + axis_number(most->layer) + " (z " +
-                          short_number(most->z, 3) + (most->z < 0 ? ", below it)" : ", above it)")
+                          shown_number(most->z, 3) + (most->z < 0 ? ", below it)" : ", above it)")
                     : "") +
                ".";
   }
@@ -147,14 +146,14 @@ std::vector<Picture> alike_figures(const Source& source) {
   std::size_t where = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (!all[i].found) continue;
-    table.rows.push_back({matrices[i].title, pair_text(all[i].high), short_number(all[i].highest),
-                          pair_text(all[i].low), short_number(all[i].lowest)});
+    table.rows.push_back({matrices[i].title, pair_text(all[i].high), shown_number(all[i].highest),
+                          pair_text(all[i].low), shown_number(all[i].lowest)});
     if (most == nullptr || all[i].highest > most->highest) most = &all[i], where = i;
   }
   return {{.title = "How alike the heads are",
            .finding = most ? "The most alike heads are " + pair_text(most->high) + " of " +
                                  matrices[where].title + ", with a mean squared cosine of " +
-                                 short_number(most->highest) + "."
+                                 shown_number(most->highest) + "."
                            : "No two heads can be compared.",
            .draw = [=](double width) { return draw_heat_maps(matrices, width); },
            .table = std::move(table),

@@ -163,7 +163,8 @@ Canvas draw_panels(double width, const std::vector<AxesPanel>& panels, const Pan
 }
 
 std::string estimate_text(const Estimate& estimate) {
-  return std::isnan(estimate.mcse) ? short_number(estimate.value) : figure_text(estimate);
+  return std::isnan(estimate.mcse) ? shown_number(estimate.value)
+                                   : with_minus_sign(figure_text(estimate));
 }
 
 std::string percent_text(double share) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 
 namespace headlab::tools {
@@ -148,7 +147,7 @@ std::vector<Picture> growth_figures(const Source& source) {
   for (const GrowthPanel& panel : all) {
     for (const GrowthPlace& place : panel.places) {
       table.rows.push_back({panel.title, axis_number(place.x),
-                            place.at_end ? short_number(place.best.value) + " (end of the range)"
+                            place.at_end ? shown_number(place.best.value) + " (end of the range)"
                                          : estimate_text(place.best)});
     }
     const std::string trend = text_of(member(*panel.growth, "trend"));
@@ -158,7 +157,7 @@ std::vector<Picture> growth_figures(const Source& source) {
     if (std::ranges::all_of(panel.places, [&](const GrowthPlace& place) {
           return place.at_end && place.best.value == first;
         })) {
-      finding += "dimension " + short_number(first) +
+      finding += "dimension " + shown_number(first) +
                  ", an end of the range, is best at every n, so that no law can be fitted.";
       continue;
     }

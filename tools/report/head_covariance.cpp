@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 #include "tools/report/heat_map.h"
 #include "tools/report/sweep.h"

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "engine/files/words.h"
-#include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 #include "tools/report/labels.h"
 
@@ -130,12 +129,12 @@ void draw_key(Canvas& canvas, double top, const Shading& shading, bool beyond) {
   const double left = 78;
   canvas.rectangle({left, top + 2, x, top + 14}, "frame");
   if (shading.diverging()) {
-    canvas.text({left, top + 29}, with_minus_sign(short_number(-shading.edge(shades))));
+    canvas.text({left, top + 29}, shown_number(-shading.edge(shades)));
     canvas.text({(left + x) / 2, top + 29}, "0", "middle");
   } else {
-    canvas.text({left, top + 29}, short_number(shading.edge(0)));
+    canvas.text({left, top + 29}, shown_number(shading.edge(0)));
   }
-  canvas.text({x, top + 29}, short_number(shading.edge(shades)), "end");
+  canvas.text({x, top + 29}, shown_number(shading.edge(shades)), "end");
   if (!beyond) return;
   canvas.path(formatted("M%.1f %.1fh%.1f", x + 24, top + 8, width), "cell beyond key");
   canvas.text({x + 24 + width + 8, top + 12}, "larger (the diagonal)");
@@ -239,8 +238,7 @@ Canvas draw_map(const FigureMap& map, double width) {
   double widest_number = 0;
   for (std::size_t i = 0; i < map.values.size(); ++i) {
     const int shade = shading(map.values[i]);
-    numbers.push_back(std::isfinite(map.values[i]) ? with_minus_sign(short_number(map.values[i], 3))
-                                                   : "–");
+    numbers.push_back(std::isfinite(map.values[i]) ? shown_number(map.values[i], 3) : "–");
     widest_number = std::max(widest_number, text_width(numbers.back()));
     if (shade == 0) continue;
     canvas.path(

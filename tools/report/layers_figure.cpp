@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "engine/moments/layer_estimates.h"
-#include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 #include "tools/report/sweep.h"
 
@@ -138,8 +137,7 @@ std::string history_of(const DepthSeries& one, const char* metric) {
   const double from = one.at(first, metric).value, to = one.at(last, metric).value;
   if (!std::isfinite(from) || !std::isfinite(to)) return "is undefined in some layers";
   const char* verb = to < from ? "falls from " : to > from ? "rises from " : "stays from ";
-  const auto number = [](double value) { return with_minus_sign(short_number(value)); };
-  return verb + number(from) + " to " + number(to) + " over " + std::to_string(last) +
+  return verb + shown_number(from) + " to " + shown_number(to) + " over " + std::to_string(last) +
          (last == 1 ? " layer" : " layers");
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <sstream>
 
 #include "engine/files/json_reader.h"
 #include "engine/files/json_syntax.h"
@@ -54,6 +55,17 @@ std::string escaped(std::string_view text) {
 
 std::string element(const char* name, const Attributes& attributes, std::string_view content) {
   return tag(name, attributes).append(">").append(content).append("</").append(name).append(">");
+}
+
+std::string code_element(const std::string& text) {
+  constexpr std::size_t longest = 24;  // characters that fit in a narrow column
+  std::istringstream words(text);
+  std::string html;
+  for (std::string word; std::getline(words, word, ' ');) {
+    const bool whole = character_count(word) <= longest;
+    html += (html.empty() ? "" : " ") + (whole ? element("span", escaped(word)) : escaped(word));
+  }
+  return element("code", html);
 }
 
 std::string element(const char* name, std::string_view content) {

@@ -21,6 +21,9 @@ std::string element(const char* name, const Attributes& attributes, std::string_
 std::string element(const char* name, std::string_view content);
 std::string empty_element(const char* name, const Attributes& attributes);
 
+/// A command, or the name of a file: no line of it ends within an option or another short word.
+std::string code_element(const std::string& text);
+
 /// A definition list of names with content that is markup.
 class DefinitionList {
  public:

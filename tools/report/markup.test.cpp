@@ -33,6 +33,16 @@ TEST(Markup, ShortensByCharactersAndNotByBytes) {
   EXPECT_EQ(character_count("a±…"), 3u);
 }
 
+TEST(Markup, CommandsBreakBetweenShortWords) {
+  const std::string path = "/a/folder/of/more/than/24/characters.toml";
+  EXPECT_EQ(code_element("headlab run " + path + " --replicates 8 --set 'a=<1'"),
+            "<code><span>headlab</span> <span>run</span> " + path +
+                " <span>--replicates</span> <span>8</span> <span>--set</span> "
+                "<span>'a=&lt;1'</span></code>");
+  // What is copied from a page is the command.
+  EXPECT_EQ(code_element("a  b"), "<code><span>a</span> <span></span> <span>b</span></code>");
+}
+
 TEST(Mathml, ReadsScriptsFractionsAndSums) {
   EXPECT_EQ(mathml("a_h^2"),
             "<math xmlns=\"http://www.w3.org/1998/Math/MathML\"><mrow><msubsup><mi>a</mi><mi>h</mi>"
@@ -57,8 +67,8 @@ TEST(Mathml, ReadsScriptsFractionsAndSums) {
   EXPECT_TRUE(has("E[e | X]", "<mi>e</mi><mo stretchy=\"false\">|</mo><mi>X</mi>"));
   // Words stand apart from their neighbors, but not from brackets.
   const char* space = "<mspace width=\"0.25em\"/>";
-  for (const char* apart :
-       {"s log n", "2 bandwidth", "Var f", "a_j exp(x)", "k \"or\" i", "\"mean of\" b"}) {
+  for (const char* apart : {"s log n", "2 bandwidth", "Var f", "a_j exp(x)", "k \"or\" i",
+                            "\"mean of\" b", "b \"mean\"_h A_h"}) {
     EXPECT_TRUE(has(apart, space)) << apart;
   }
   for (const char* together : {"exp(x)", "a b", "2 a", "a + log(n)"}) {

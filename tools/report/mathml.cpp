@@ -26,7 +26,7 @@ class FormulaReader {
       const bool fence = opens(text_[at_]);
       const std::string item = scripted();
       const bool operation = item.starts_with("<mo");
-      const bool name = is_name(item) || item.starts_with("<mtext>");
+      const bool name = is_name(item);
       // "s log n", "2 bandwidth", words in quotes; but "log(n)".
       if (!operation && !fence && (after_name || (name && after_operand))) {
         items += "<mspace width=\"0.25em\"/>";
@@ -41,11 +41,12 @@ class FormulaReader {
  private:
   static bool opens(char c) { return c == '(' || c == '['; }
   static bool closes(char c) { return c == ')' || c == ']' || c == '}'; }
-  /// True for an item that begins with a word of two letters or more.
+  /// True for an item that begins with a word of two letters or more, or in quotes.
   static bool is_name(std::string_view item) {
     for (const std::string_view script : {"<msubsup>", "<msub>", "<msup>"}) {
       if (item.starts_with(script)) item.remove_prefix(script.size());
     }
+    if (item.starts_with("<mtext>")) return true;
     constexpr std::string_view identifier = "<mi>";
     return item.starts_with(identifier) && item.size() > identifier.size() + 1 &&
            is_letter(item[identifier.size()]) && is_letter(item[identifier.size() + 1]);

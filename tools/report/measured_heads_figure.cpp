@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 
 namespace headlab::tools {

@@ -31,7 +31,7 @@ figure{margin:1.5rem 0}figcaption{margin-top:.4rem}.note{color:var(--soft);font-
 table{border-collapse:collapse;font-size:.85rem;margin:.5rem 0}caption{text-align:left;color:var(--soft);white-space:nowrap}
 th,td{border:1px solid var(--rule);padding:.2rem .45rem;text-align:left;vertical-align:top}
 thead th{background:var(--grid)}td ul{margin:0;padding-left:1rem}td p{margin:.3rem 0}.claims th{width:14%}.claims td{width:43%}tbody th{font-weight:400}
-code{overflow-wrap:anywhere}code,pre{font:13px/1.45 ui-monospace,"Liberation Mono",monospace}pre{white-space:pre-wrap;border:1px solid var(--rule);padding:.6rem}
+code{overflow-wrap:anywhere}code span{white-space:nowrap}code,pre{font:13px/1.45 ui-monospace,"Liberation Mono",monospace}pre{white-space:pre-wrap;border:1px solid var(--rule);padding:.6rem}
 summary{cursor:pointer;color:var(--soft);font-size:.9rem}a{color:var(--c1)}
 .c0{--k:var(--c0)}.c1{--k:var(--c1)}.c2{--k:var(--c2)}.c3{--k:var(--c3)}.c4{--k:var(--c4)}.c5{--k:var(--c5)}.c6{--k:var(--c6)}
 )";
@@ -92,7 +92,7 @@ std::string commands_html(const std::string& commands) {
   std::string html;
   std::istringstream lines(commands);
   for (std::string line; std::getline(lines, line);) {
-    html += (html.empty() ? "" : "<br/>") + element("code", escaped(line));
+    html += (html.empty() ? "" : "<br/>") + code_element(line);
   }
   return html;
 }

@@ -89,7 +89,8 @@ TEST(ReportPage, FollowsTheOrderOfAdemp) {
   }
   EXPECT_TRUE(contains(page, "default-src 'none'; style-src 'unsafe-inline'"));
   EXPECT_TRUE(contains(page, "<math "));
-  EXPECT_TRUE(contains(page, "headlab run hand_made.toml --backend cpu --out DIR"));
+  EXPECT_TRUE(
+      contains(page, "<span>hand_made.toml</span> <span>--backend</span> <span>cpu</span>"));
 }
 
 TEST(ReportPage, EscapesTheTextsOfAScenario) {
@@ -130,7 +131,7 @@ TEST(ReportPage, TellsHeadsApartOnlyWhereTheyAre) {
   EXPECT_TRUE(contains(page_with("[[2,1],[1,2]]"), "The two heads have a covariance of 1."));
   EXPECT_TRUE(
       contains(page_with("[[2,1,1],[1,2,1],[1,1,2]]"), "Any two heads have a covariance of 1."));
-  EXPECT_TRUE(contains(page_with("[[2,1,-3],[1,2,1],[-3,1,2]]"), "the smallest, -3."));
+  EXPECT_TRUE(contains(page_with("[[2,1,-3],[1,2,1],[-3,1,2]]"), "the smallest, −3."));
   EXPECT_TRUE(contains(page_with("[[2,1,-3],[1,2,1],[-3,1,2]]"), ">−3</text>"));
   // Numbers that would touch their neighbors are left out.
   const auto of_eight = [](const std::string& number) {
@@ -208,7 +209,7 @@ TEST(ReportPage, ShowsDifferencesWithoutWhatIsSubtracted) {
                                      condition(5, 2, none) + "," + condition(9, 2, some));
   EXPECT_TRUE(contains(page, "Differences from data.n = 5"));
   EXPECT_TRUE(contains(page, "by more than 2 MCSE in 2 of 2 conditions"));
-  EXPECT_TRUE(contains(page, "<td>-0.50 ± 0.10</td>"));
+  EXPECT_TRUE(contains(page, "<td>−0.50 ± 0.10</td>"));
   EXPECT_FALSE(
       contains(page_with(condition(5, 1, none) + "," + condition(9, 1, none)), "Differences from"));
 }
@@ -320,7 +321,7 @@ TEST(ReportPage, OpensWithWhatSurvives) {
   EXPECT_TRUE(contains(page, "c&lt;1&gt;"));
   EXPECT_TRUE(contains(page, "1 not as expected beforehand"));
   EXPECT_TRUE(contains(page, "MSE 1.00 ± 0.10 against 2.00 ± 0.10, z 7"));
-  EXPECT_TRUE(contains(page, "<code>headlab run c.toml</code>"));
+  EXPECT_TRUE(contains(page, code_element("headlab run c.toml")));
   EXPECT_TRUE(contains(page, "refuted (expected supported)"));
   // The control: a run has nothing that could survive.
   EXPECT_FALSE(contains(page_of({}), "What survives"));
@@ -398,7 +399,7 @@ TEST(ReportPage, ShowsSlopesAndCrossingsAlongAKey) {
   // One curve has a slope; both have their points.
   EXPECT_EQ(count(page, "0.80 to 1.20"), 1u);
   EXPECT_EQ(count(page, "2.00 ± 0.25") + count(page, "3.00 ± 0.25"), 2u);
-  EXPECT_TRUE(contains(page, "headlab along DIR"));
+  EXPECT_TRUE(contains(page, "<span>along</span> <span>DIR</span>"));
   EXPECT_FALSE(has_word(page, "NaN") || has_word(page, "nan"));
 }
 
@@ -448,9 +449,8 @@ TEST(ReportPage, HasTheCommandsOfVerdicts) {
     {"claim": "a", "form": "f", "verdict": "supported", "replay": "headlab validate a"},
     {"claim": "a", "form": "g", "verdict": "supported", "replay": "headlab validate a"},
     {"claim": "b", "form": "f", "verdict": "supported", "replay": "headlab validate b"}]})");
-  EXPECT_TRUE(contains(page,
-                       "<dd><code>headlab validate a</code><br/>"
-                       "<code>headlab validate b</code></dd>"));
+  EXPECT_TRUE(contains(page, "<dd>" + code_element("headlab validate a") + "<br/>" +
+                                 code_element("headlab validate b") + "</dd>"));
 }
 
 TEST(ReportPage, HasTheMechanismsOfAnAllocation) {

@@ -5,7 +5,6 @@
 #include <limits>
 #include <span>
 
-#include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 #include "tools/report/sweep.h"
 #include "validation/statistics/intervals.h"

@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "engine/files/words.h"
+#include "tools/cli/figure_text.h"
 
 namespace headlab::tools {
 namespace {
@@ -169,6 +170,10 @@ ScaleKind kind_for_figure(std::span<const double> values) {
     high = std::max(high, value);
   }
   return low > 0 && high / low > log_from ? ScaleKind::logarithmic : ScaleKind::linear;
+}
+
+std::string shown_number(double value, int digits) {
+  return with_minus_sign(short_number(value, digits));
 }
 
 std::string axis_number(double value) {

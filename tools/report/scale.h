@@ -66,6 +66,9 @@ ScaleKind kind_for_levels(std::span<const double> levels);
 /// largest is more than 20 times the least.
 ScaleKind kind_for_figure(std::span<const double> values);
 
+/// A number of so many digits in words and tables: "0.25", "−3", "–" for NaN.
+std::string shown_number(double value, int digits = 4);
+
 /// A number for an axis: "0.25", "−3", "2e−07".
 std::string axis_number(double value);
 

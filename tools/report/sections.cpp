@@ -8,7 +8,6 @@
 
 #include "engine/files/json_writer.h"
 #include "engine/moments/layer_estimates.h"
-#include "tools/cli/figure_text.h"
 #include "tools/report/curves_figure.h"
 #include "tools/report/figure.h"
 #include "tools/report/law_formulas.h"
@@ -203,7 +202,7 @@ std::string compared_html(const Source& source) {
   }
   if (count == 0) return "";
   return paragraph("Simulation and closed forms were compared in " + std::to_string(count) +
-                   " figures. The largest |z| is " + short_number(largest) + ", of " + where + ".");
+                   " figures. The largest |z| is " + shown_number(largest) + ", of " + where + ".");
 }
 
 // Verdicts.
@@ -218,7 +217,7 @@ std::vector<Section> verdict_sections(const Source& source) {
   std::string names, files;
   for (const std::string& claim : claims) names += (names.empty() ? "" : ", ") + claim;
   for (const std::string& file : scenarios) {
-    if (!file.empty()) files += element("li", element("code", escaped(file)));
+    if (!file.empty()) files += element("li", code_element(file));
   }
   return {
       {"Aims", paragraph("Which of these claims hold, and in which readings: " + names + "?")},
@@ -238,7 +237,7 @@ std::vector<Section> verdict_sections(const Source& source) {
       {"Methods",
        paragraph(
            "A claim is supported if each of its comparisons lies inside its margin at level " +
-           short_number(number_of(member(document, "alpha"))) +
+           shown_number(number_of(member(document, "alpha"))) +
            " (intersection-union), and refuted if Holm's procedure over all " +
            axis_number(number_of(member(document, "comparisons"))) +
            " comparisons of the call rejects one of them at that family-wise level.")},
@@ -271,7 +270,7 @@ std::string verdict_list_html(const Source& source) {
     add("counterexample", counterexample_text(verdict));
     add("seen as well", text_of(member(verdict, "note")));
     const std::string replay = text_of(member(verdict, "replay"));
-    if (!replay.empty()) list.add("command that shows it", element("code", escaped(replay)));
+    if (!replay.empty()) list.add("command that shows it", code_element(replay));
     text += element("details", body + list.html()) + "\n";
   }
   return text;
@@ -443,8 +442,7 @@ std::vector<Section> curves_results(const Source& source) {
       return with_minus_sign(both.substr(0, both.find(' ')));
     };
     const std::string name = text_of(member(curve, "name"));
-    slopes.rows.push_back({name.empty() ? "the only one" : name,
-                           with_minus_sign(estimate_text(slope)),
+    slopes.rows.push_back({name.empty() ? "the only one" : name, estimate_text(slope),
                            end("slope_low") + " to " + end("slope_high")});
   }
   Table crossings{.headings = {"curves", "between", "and", "at about"}};
@@ -452,7 +450,7 @@ std::vector<Section> curves_results(const Source& source) {
     const auto number = [&](const char* name) { return axis_number(number_of(member(one, name))); };
     crossings.rows.push_back({text_of(member(one, "a")) + " and " + text_of(member(one, "b")),
                               number("low"), number("high"),
-                              with_minus_sign(short_number(number_of(member(one, "at"))))});
+                              shown_number(number_of(member(one, "at")))});
   }
   std::vector<Section> all;
   if (!slopes.rows.empty()) all.push_back({"Slopes", table_element(slopes)});

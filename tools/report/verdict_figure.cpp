@@ -98,8 +98,8 @@ void draw_beyond(Canvas& canvas, const Axes& axes, const ForestRow& row, double 
   canvas.line({edge - 26 * side, y}, {edge - 9 * side, y}, "whisker " + color);
   canvas.polygon({{edge, y}, {edge - 10 * side, y - 5}, {edge - 10 * side, y + 5}},
                  "mark " + color);
-  canvas.text({edge - 32 * side, y + 4}, with_minus_sign(estimate_text(row.effect)),
-              side < 0 ? "start" : "end", "halo");
+  canvas.text({edge - 32 * side, y + 4}, estimate_text(row.effect), side < 0 ? "start" : "end",
+              "halo");
 }
 
 Canvas draw_forest(const std::vector<ForestRow>& rows, double width) {

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 #include "tools/report/markup.h"
 #include "tools/report/sections.h"
@@ -96,7 +95,7 @@ std::string counterexamples_html(const ClaimRow& row) {
                            ? "effect " + escaped(effect_text(*verdict)) + " where " +
                                  escaped(allowed_text(*verdict)) + " is allowed"
                            : escaped(counterexample);
-    if (!replay.empty()) text += "; " + element("code", escaped(replay));
+    if (!replay.empty()) text += "; " + code_element(replay);
     const Contradiction one{text_of(member(*verdict, "form")), setting_text(*verdict), index, text};
     const auto same = std::ranges::find_if(all, [&](const Contradiction& other) {
       return other.form == one.form && other.setting == one.setting && other.text == text;
@@ -163,9 +162,9 @@ std::string allowed_text(const Value& verdict) {
   const double margin = number_of(member(verdict, "margin"));
   if (std::isnan(margin)) return "–";
   if (text_of(member(member(verdict, "effect"), "zone")) != "one-sided") {
-    return "± " + short_number(margin);
+    return "± " + shown_number(margin);
   }
-  return margin > 0 ? "≥ −" + short_number(margin) : "≥ 0";
+  return margin > 0 ? "≥ −" + shown_number(margin) : "≥ 0";
 }
 
 std::string outcome_text(const Value& verdict) {
@@ -192,7 +191,7 @@ std::string counterexample_text(const Value& verdict) {
            (labels[0] == labels[1] ? "" : labels[1] + " ") + estimate_text(estimate_of((*both)[1]));
   }
   const double z = number_of(member(certificate, "z"));
-  if (!std::isnan(z)) text += (text.empty() ? "z " : ", z ") + short_number(z, 3);
+  if (!std::isnan(z)) text += (text.empty() ? "z " : ", z ") + shown_number(z, 3);
   return text.empty() ? "one was found" : text;
 }
 

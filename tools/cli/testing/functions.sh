@@ -7,3 +7,8 @@ slay() {
   kill -9 "$1"
   while kill -0 "$1" 2> /dev/null; do sleep 0.01; done
 }
+
+# The words of a page, without its markup.
+words() {
+  sed 's/<[^>]*>//g' "$1"
+}
