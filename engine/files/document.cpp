@@ -94,9 +94,20 @@ std::string value_advice(const std::string& key, const std::string& text) {
            ", which is not a TOML value - numbers have a decimal point (0.4), arrays brackets "
            "([1, 2])";
   }
+  const auto advise = [&](const std::string& advice) {
+    return "is " + one_line(text, 60) + ", which is not a TOML value - " + advice;
+  };
+  for (const char* yes : {"True", "TRUE", "yes", "on"}) {
+    if (text == yes) return advise("write true");
+  }
+  for (const char* no : {"False", "FALSE", "no", "off"}) {
+    if (text == no) return advise("write false");
+  }
+  if (text.starts_with('=')) return advise("write one = between key and value");
+  if (text.starts_with('(')) return advise("arrays have brackets, as [1, 2]");
+  if (text.starts_with('{')) return advise("tables look like { law = \"normal\", sd = 1 }");
   const bool plain = one_line(text, 60) == text && text.find_first_of("\"'\\") == std::string::npos;
-  return "is " + one_line(text, 60) + ", which is not a TOML value - write text in quotes: '" +
-         key + "=\"" + (plain ? text : "...") + "\"'";
+  return advise("write text in quotes: '" + key + "=\"" + (plain ? text : "...") + "\"'");
 }
 
 /// Refuses keys of more parts than any has, a.b.c and so on: each is a table in the one before, and

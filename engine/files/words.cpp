@@ -53,6 +53,15 @@ std::string closest(const std::string& word, const std::vector<std::string>& can
       best = candidate;
     }
   }
+  if (!best.empty()) return best;
+  // A word may be the first of several: "max" of "max-time".
+  for (const auto& candidate : candidates) {
+    if (word.empty() || !(candidate.starts_with(word + "-") || candidate.starts_with(word + "_"))) {
+      continue;
+    }
+    if (!best.empty()) return "";
+    best = candidate;
+  }
   return best;
 }
 

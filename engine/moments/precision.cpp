@@ -85,6 +85,11 @@ std::vector<PrecisionTarget> parse_until(const std::string& text) {
     const char c = i < text.size() ? text[i] : ',';
     brackets += c == '[' ? 1 : c == ']' ? -1 : 0;
     if (c != ',' || (brackets > 0 && i < text.size())) continue;
+    // No figure begins with a digit.
+    if (i + 1 < text.size() && text[i + 1] >= '0' && text[i + 1] <= '9') {
+      throw InvalidInput("--until: \"" + one_line(text) +
+                         "\": numbers have a decimal point and no comma, as in mse=0.5%");
+    }
     PrecisionTarget target = parse_target(text.substr(begin, i - begin));
     for (const PrecisionTarget& other : targets) {
       if (other.figure == target.figure && other.of_difference == target.of_difference &&

@@ -6,16 +6,19 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <limits>
 #include <poll.h>
+#include <system_error>
 #include <unistd.h>
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/scenario/scenario.h"
 #include "kernels/statistics/stopping.h"
+#include "tools/cli/shipped_scenarios.h"
 
 namespace headlab::tools {
 namespace {
@@ -91,7 +94,12 @@ Scenario read_supervised(const std::string& file, const CommonArguments& argumen
   } catch (const WorkStopped&) {
     throw Stopped();
   } catch (const InvalidInput& error) {
-    throw InvalidInput(as_typed(error.what(), arguments));
+    std::string line = as_typed(error.what(), arguments);
+    std::error_code none;
+    if (line.starts_with(file + ": ") && !std::filesystem::exists(file, none)) {
+      line += advice_on_missing_scenario(file);
+    }
+    throw InvalidInput(line);
   }
 }
 

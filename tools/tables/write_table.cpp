@@ -247,6 +247,7 @@ TableFormat format_of_file(const std::string& option, const std::string& path) {
   for (const auto& [known, format] : endings) {
     if (ending == known) return format;
   }
+  if (path.empty()) throw InvalidInput(option + ": is empty - give a file, as table.csv");
   throw InvalidInput(option + ": " + one_line(path) +
                      ": its name does not say the format - end it in .csv, .tex or .md");
 }

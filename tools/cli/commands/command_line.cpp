@@ -188,9 +188,60 @@ bool belongs_to_a_command(const CLI::App& app, const std::string& option) {
   });
 }
 
-/// What to write instead of a word that a command has no use for.
-std::string advice_on_word(const CLI::App& command, const std::string& name,
+/// The unit of an option's values that a word stands for: "m" of "minutes" for --max-time.
+std::string unit_of(const CLI::Option& option, const std::string& word) {
+  struct Unit {
+    const char *type, *unit;
+    Texts words;
+  };
+  static const std::vector<Unit> units = {
+      {"TIME", "s", {"s", "sec", "secs", "second", "seconds"}},
+      {"TIME", "m", {"m", "min", "mins", "minute", "minutes"}},
+      {"TIME", "h", {"h", "hour", "hours"}},
+      {"LENGTH", "mm", {"mm", "millimeter", "millimeters", "millimetre", "millimetres"}},
+      {"LENGTH", "cm", {"cm", "centimeter", "centimeters", "centimetre", "centimetres"}},
+      {"LENGTH", "in", {"in", "inch", "inches"}},
+      {"MCSE", "%", {"%", "percent"}}};
+  for (const Unit& one : units) {
+    if (option.get_type_name().find(one.type) == std::string::npos) continue;
+    if (std::ranges::find(one.words, word) != one.words.end()) return one.unit;
+  }
+  return "";
+}
+
+bool is_digits(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+/// What an option and its value are with `word`, which stands behind them and belongs to the value:
+/// "--max-time 5m" of "--max-time 5 minutes", "--replicates 10000" of "--replicates 10 000",
+/// "--until mse=1%" of "--until mse 1%"; else empty.
+std::string joined_value(const CLI::App& command, const Texts& words, const std::string& word) {
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    if (words[i] != word) continue;
+    std::string name = words[i - 2], value = words[i - 1];
+    if (value.starts_with("--")) {
+      name = value.substr(0, value.find('='));
+      value.erase(0, std::min(name.size() + 1, value.size()));
+    }
+    const CLI::Option* const option = command.get_option_no_throw(name);
+    if (option == nullptr || value.empty()) continue;
+    const std::string joined = name + " " + value;
+    const std::string unit = unit_of(*option, word);
+    if (!unit.empty() && is_digits(value.substr(value.size() - 1))) return joined + unit;
+    if (is_digits(value) && is_digits(word) && word.size() == 3) return joined + word;
+    const bool has_key = option->get_type_name().find('=') != std::string::npos;
+    if (has_key && (value + word).find('=') == std::string::npos) return joined + "=" + word;
+  }
+  return "";
+}
+
+/// What to write instead of a word that a command has no use for. `words` are all that were given.
+std::string advice_on_word(const CLI::App& command, const std::string& name, const Texts& words,
                            const std::string& word) {
+  if (const std::string meant = joined_value(command, words, word); !meant.empty()) {
+    return "write the value as one word: " + one_line(meant);
+  }
   if (const std::string meant = hyphenated(word.substr(0, word.find('='))); !meant.empty()) {
     return "it begins with a dash, and options with two hyphens: " + one_line(meant);
   }
@@ -201,13 +252,18 @@ std::string advice_on_word(const CLI::App& command, const std::string& name,
   if (has("--set") && word.find('=') != std::string::npos) {
     return "write each setting as --set 'KEY=VALUE', in quotes and without spaces around =";
   }
+  if (has(("--" + word).c_str())) return "options begin with two hyphens: --" + word;
+  if (name.empty() && word.ends_with(".toml")) {
+    return "a command comes first: headlab run " + one_line(word);
+  }
   if (has("--data") && word.ends_with(".toml")) return "write --data " + one_line(word);
   return "try headlab help" + (name.empty() || name == "help" ? "" : " " + name);
 }
 
-/// Refuses the first argument that `command` has no use for. `plain` are those after "--".
-void reject_leftovers(const CLI::App& command, const std::string& name,
-                      const std::vector<std::string>& plain) {
+/// Refuses the first argument that `command` has no use for, of all `words`. `plain` are those
+/// after "--"; `known` is what it takes without hyphens.
+void reject_leftovers(const CLI::App& command, const std::string& name, const Texts& words,
+                      const Texts& plain, const Texts& known) {
   std::vector<std::string> rest = command.remaining();
   std::erase(rest, "--");
   if (rest.empty()) return;
@@ -217,7 +273,7 @@ void reject_leftovers(const CLI::App& command, const std::string& name,
   const std::string prefix = name.empty() ? "" : name + ": ";
   if (option == rest.end()) {
     throw InvalidInput(prefix + "unexpected argument \"" + one_line(rest.front()) + "\" - " +
-                       advice_on_word(command, name, rest.front()));
+                       advice_on_word(command, name, words, rest.front()));
   }
   const std::string word = option->substr(0, option->find('='));
   if (std::find(plain.begin(), plain.end(), *option) != plain.end()) {
@@ -227,11 +283,15 @@ void reject_leftovers(const CLI::App& command, const std::string& name,
   // Compared without their dashes, which would make all options look alike.
   const std::vector<std::string> names = options_of(command);
   std::vector<std::string> bare;
-  for (const std::string& known : names) bare.push_back(known.substr(2));
+  for (const std::string& one : names) bare.push_back(one.substr(2));
   const std::string best = closest(word.substr(word.find_first_not_of('-')), bare);
   std::string advice = best.empty() ? "" : " - did you mean --" + best + "?";
   if (best.empty() && name.empty() && belongs_to_a_command(command, word)) {
     advice = " - options of a command stand after it: headlab run " + one_line(word);
+  }
+  const std::string bare_word = word.substr(word.find_first_not_of('-'));
+  if (best.empty() && std::ranges::find(known, bare_word) != known.end()) {
+    advice = " - write " + bare_word + " without hyphens";
   }
   throw InvalidInput(prefix + "unknown option " + one_line(word) + " (allowed: " + listed(names) +
                      ")" + advice);
@@ -256,7 +316,9 @@ void reject_leftovers(const CLI::App& command, const std::string& name,
   throw InvalidInput(prefix + one_line(text));
 }
 
-ExitCode run_chosen(const Program& program, const Texts& plain) {
+ExitCode run_chosen(const Program& program, const Texts& words) {
+  const auto dashes = std::ranges::find(words, "--");
+  const Texts plain(dashes == words.end() ? dashes : dashes + 1, words.end());
   const CLI::App& app = program.app;
   const auto chosen =
       app.get_subcommands([](const CLI::App* command) { return command->parsed() > 0; });
@@ -266,18 +328,25 @@ ExitCode run_chosen(const Program& program, const Texts& plain) {
       throw InvalidInput("no command given (allowed: " + listed(program.names) +
                          ") - try headlab help");
     }
-    if (rest.front()[0] == '-') reject_leftovers(app, "", plain);
+    if (rest.front()[0] == '-') reject_leftovers(app, "", words, plain, program.names);
     const Texts options = options_of(app);
     const bool is_option = std::ranges::find(options, "--" + rest.front()) != options.end();
-    throw InvalidInput("unknown command \"" + one_line(rest.front()) + "\"" +
-                       suggestion(rest.front(), program.names) +
-                       (is_option ? " - did you mean --" + rest.front() + "?" : ""));
+    throw InvalidInput(
+        "unknown command \"" + one_line(rest.front()) + "\"" +
+        suggestion(rest.front(), program.names) +
+        (rest.front().ends_with(".toml") ? " - try headlab run " + one_line(rest.front()) : "") +
+        (is_option ? " - did you mean --" + rest.front() + "?" : ""));
   }
   const CLI::App& command = *chosen.front();
-  reject_leftovers(app, plain.empty() ? "" : command.get_name(), plain);
-  reject_leftovers(command, command.get_name(), plain);
   const auto& all = program.commands;
   const Command& named = *std::ranges::find(all, command.get_name(), &Command::name);
+  Texts known;
+  for (const Option& option : named.options.all) {
+    if (option.name.starts_with("--")) continue;
+    known.insert(known.end(), option.words.begin(), option.words.end());
+  }
+  reject_leftovers(app, plain.empty() ? "" : command.get_name(), words, plain, {});
+  reject_leftovers(command, command.get_name(), words, plain, known);
   for (const Option& option : named.options.all) {
     const Texts given = command.get_option(option.name)->results();
     if (!given.empty()) option.read(given);
@@ -298,8 +367,7 @@ ExitCode parse_and_run(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     reject_parse(program.app, error);
   }
-  const auto dashes = std::find(argv, argv + argc, std::string("--"));
-  return run_chosen(program, {std::min(dashes + 1, argv + argc), argv + argc});
+  return run_chosen(program, {argv, argv + argc});
 }
 
 /// What is left to say of a command that stopped before there was anything to keep.

@@ -6,6 +6,7 @@
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/stack/stack_setting.h"
 #include "tools/cli/commands/commands.h"
+#include "tools/cli/shipped_scenarios.h"
 #include "validation/claims/claim.h"
 
 namespace headlab::tools {
@@ -57,27 +58,6 @@ void list_architectures() {
   }
 }
 
-/// Where the scenarios are: next to an installed program, in the source tree, or in the prefix that
-/// the build was meant for.
-fs::path scenario_folder() {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  std::vector<fs::path> places;
-  if (!error) {
-    places.push_back(program.parent_path().parent_path() / "share" / "headlab" / "scenarios");
-  }
-#ifdef HEADLAB_SCENARIO_DIR
-  places.emplace_back(HEADLAB_SCENARIO_DIR);
-#endif
-#ifdef HEADLAB_SCENARIO_INSTALL_DIR
-  places.emplace_back(HEADLAB_SCENARIO_INSTALL_DIR);
-#endif
-  for (const fs::path& place : places) {
-    if (fs::is_directory(place, error)) return place;
-  }
-  return {};
-}
-
 /// The text at [scenario] KEY, or nothing.
 std::string text_of(const Value& root, const std::string& key) {
   const Value* section = root.find("scenario");
@@ -88,18 +68,11 @@ std::string text_of(const Value& root, const std::string& key) {
 
 void list_scenarios() {
   const fs::path folder = scenario_folder();
-  std::vector<fs::path> files;
-  std::error_code error;
-  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
-    if (it->path().filename() == "claims") it.disable_recursion_pending();  // see list_claims()
-    if (it->path().extension() == ".toml") files.push_back(it->path());
-  }
+  const std::vector<fs::path> files = shipped_scenarios();
   if (files.empty()) {
     std::cout << "no scenarios found - headlab is not installed where it was meant to be\n";
     return;
   }
-  std::sort(files.begin(), files.end());
   std::cout << "scenarios in " << folder.string() << "\n";
   for (const fs::path& file : files) {
     std::ostringstream text;
