@@ -31,6 +31,7 @@ void read_heads(const std::string& input) {
   const std::string path = file_of(heads_of_bert());
   try {
     edit(path, input);
+    walk(path);
   } catch (const std::runtime_error&) {
     throw InvalidInput("makes no file");
   }

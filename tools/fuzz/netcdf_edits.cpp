@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
 #include <stdexcept>
 
@@ -10,6 +11,8 @@
 #include <netcdf_mem.h>
 
 #include "engine/files/input_file.h"
+#include "engine/files/netcdf/calls.h"
+#include "engine/files/netcdf/sums.h"
 #include "tools/fuzz/target.h"
 
 namespace headlab::fuzz {
@@ -17,6 +20,7 @@ namespace {
 
 /// Lines beyond are passed over: a file with many edits is no better than one with some.
 constexpr int max_edits = 32;
+constexpr std::size_t max_file = std::size_t{1} << 24;
 constexpr std::uint64_t max_length = std::uint64_t{1} << 60;
 
 /// A group and what is named in it.
@@ -271,7 +275,7 @@ std::string editable(const std::string& path) {
   nc_del_att(to, NC_GLOBAL, "sums");  // without them edits are read, and not found by the sums
   check(nc_close(to));
   check(nc_close(from));
-  return read_file(copy, std::size_t{1} << 24);
+  return read_file(copy, max_file);
 }
 
 void edit(const std::string& path, std::string_view text) {
@@ -281,6 +285,16 @@ void edit(const std::string& path, std::string_view text) {
   int edits = 0;
   for (std::string line; edits++ < max_edits && std::getline(lines, line);) apply_edit(root, line);
   check(nc_close(root));
+}
+
+void walk(const std::string& path) {
+  std::string bytes = read_file(path, max_file);
+  try {
+    const NetcdfBytes image = checked_netcdf_copy(bytes).image;
+    const std::string_view copy(static_cast<const char*>(image.memory.get()), image.size);
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << copy << netcdf_trailer(copy);
+  } catch (const NetcdfError&) {
+  }
 }
 
 std::vector<std::string> words_of(const std::vector<std::string>& files) {

@@ -26,6 +26,10 @@ std::string editable(const std::string& path);
 /// Throws std::runtime_error where the library does.
 void edit(const std::string& path, std::string_view text);
 
+/// Walks the file as programs do with one of others, once for all that read it: where that finds it
+/// in order, the copy takes its place, with a sum. The rest each reader is to refuse by itself.
+void walk(const std::string& path);
+
 /// Names of everything in files of these bytes, with the first words of lines.
 std::vector<std::string> words_of(const std::vector<std::string>& files);
 

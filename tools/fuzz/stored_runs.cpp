@@ -145,6 +145,7 @@ std::pair<const StoredRun*, std::string> edited_run(const std::string& input) {
   try {
     const std::string path = file_of(run->bytes);
     edit(path, std::string_view(input).substr(end));
+    walk(path);
     return {&*run, path};
   } catch (const std::runtime_error&) {
     throw InvalidInput("makes no file");
