@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -71,12 +72,25 @@ bool is_whole(std::string_view cell) {
   return number_of(cell) && cell.find_first_of(".eE") == std::string_view::npos;
 }
 
-/// Whether each number is 1 more than the one before.
+/// Whether the numbers rise by equal steps: two of them, by 1. Each is a decimal number rounded,
+/// and so is the first step, whose error grows with their count.
 bool counts_on(const double* numbers, std::size_t count) {
-  for (std::size_t i = 1; i < count; ++i) {
-    if (numbers[i] != numbers[i - 1] + 1) return false;
+  if (count < 2) return false;
+  const double step = numbers[1] - numbers[0];
+  if (count == 2 ? step != 1 : step <= 0) return false;
+  constexpr double rounding = 4 * std::numeric_limits<double>::epsilon();
+  for (std::size_t i = 2; i < count; ++i) {
+    const double steps = static_cast<double>(i), expected = numbers[0] + steps * step;
+    const double size =
+        std::abs(numbers[i]) + steps * (std::abs(numbers[0]) + std::abs(numbers[1]));
+    if (std::abs(numbers[i] - expected) > rounding * size) return false;
   }
-  return count > 1;
+  return true;
+}
+
+/// Whether programs write this over a column of the names of rows: pandas, R, and pandas again.
+bool may_name_rows(std::string_view cell) {
+  return cell.empty() || cell == "\"\"" || cell == "Unnamed: 0";
 }
 
 /// Reads one line of a CSV file at a time.
@@ -97,11 +111,11 @@ class CsvReader {
     }
     if (blank_ != 0) fail(blank_, "is blank");
     const auto cells = cells_of(line);
-    if (line_ == 1 && !header_ && cells.size() > 1 && cells[0].empty() &&
+    if (line_ == 1 && !header_ && cells.size() > 1 && may_name_rows(cells[0]) &&
         is_header({cells.begin() + 1, cells.end()})) {
-      fail(1,
-           "cell 1 is empty: the first column may be the names of rows - write the table without "
-           "them (pandas: index=False)");
+      fail(1, "cell 1 is " + (cells[0].empty() ? "empty" : std::string(cells[0])) +
+                  ": the first column may be the names of rows - write the table without them "
+                  "(pandas: index=False)");
     }
     if (line_ == 1 && header_.value_or(is_header(cells))) {
       for (const auto& cell : cells) table_.column_names.push_back(name_of(cell));
@@ -129,8 +143,8 @@ class CsvReader {
     if (table_.rows == 0) reject({source_}, "", "has no rows of numbers");
     if (first_line_may_be_names()) {
       fail(1,
-           "is of whole numbers, which may be the names of columns - say by header = true or "
-           "header = false whether they are");
+           "has numbers that may be the names of columns - say by header = true or header = false "
+           "whether they are");
     }
     return std::move(table_);
   }
@@ -141,9 +155,10 @@ class CsvReader {
   }
 
   /// Whether the first line is of another kind than all others: whole numbers over a column that
-  /// has none, or names that count on over rows that do not.
+  /// has none, or numbers that count on, with a point or without, over rows that do not.
   bool first_line_may_be_names() const {
-    if (may_be_name_.empty() || table_.rows < 3) return false;  // one row says little
+    if (header_ || !table_.column_names.empty()) return false;
+    if (table_.rows < 3) return false;  // one row says little
     if (std::ranges::find(may_be_name_, 1) != may_be_name_.end()) return true;
     const std::size_t columns = table_.columns;
     // As programs number columns, from 0, or as years.

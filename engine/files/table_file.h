@@ -45,7 +45,7 @@ std::vector<std::string> tables_read(const std::vector<std::string>& paths);
 /// CSV: commas, decimal points, LF or CRLF, at most one header line (of which no cell is a number).
 /// Empty cells, text, nan, inf and rows of different lengths are refused.
 /// \param header  whether the first line has names, whatever they look like; absent: where no cell
-///        of it is a number. A line of whole numbers that may be names is then refused.
+///        of it is a number. A line of numbers that may be names is then refused.
 DataTable parse_csv(const std::string& text, const std::string& source,
                     std::optional<bool> header = {});
 

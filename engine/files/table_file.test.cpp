@@ -70,12 +70,18 @@ TEST(table_file, csv_with_and_without_header) {
 }
 
 const std::string may_be_names =
-    "is of whole numbers, which may be the names of columns - say by header = true or header = "
-    "false whether they are";
+    "has numbers that may be the names of columns - say by header = true or header = false whether "
+    "they are";
 
-TEST(table_file, csv_takes_whole_numbers_that_are_data) {
-  for (const char* text : {"0,1,2\n3,4,5\n", "1,2\n3,4.5\n0.5,7\n", "0.0,1.0\n0.5,0.25\n", "3\n",
-                           "5,1\n7,0\n", "0,1,2\n0.5,1.5,2.5\n1,0.5,4\n3.5,7,0.5\n4,5,1\n"}) {
+const std::string may_name_rows =
+    ": the first column may be the names of rows - write the table without them (pandas: "
+    "index=False)";
+
+TEST(table_file, csv_takes_numbers_that_are_data) {
+  for (const char* text :
+       {"0,1,2\n3,4,5\n", "1,2\n3,4.5\n0.5,7\n", "0.0,1.0\n0.5,0.25\n", "3\n", "5,1\n7,0\n",
+        "0.0,0.5\n0.1,0.7\n0.3,0.2\n", "0.5,1.0,1.5\n0.1,0.7,2\n0.3,0.2,1\n",
+        "0.0,1.0,2.5\n0.1,0.7,2\n0.3,0.2,1\n", "0,1,2\n0.5,1.5,2.5\n1,0.5,4\n3.5,7,0.5\n4,5,1\n"}) {
     EXPECT_EQ(csv_refusal(text), "accepted") << text;
   }
   EXPECT_EQ(rows_of(parse_csv("1e-400,-2E-999\n0." + std::string(400, '0') + "1,1\n", "t.csv")),
@@ -118,9 +124,14 @@ TEST(table_file, csv_refusals) {
       {"0,1,2,3\n0.1,0.2,0.3,4\n0.5,0.6,0.7,8\n", "t.csv:1: " + may_be_names},
       {"0\n0.5\n0.25\n", "t.csv:1: " + may_be_names},
       {"1990,1991,1992\n7,3,1\n4,4,4\n", "t.csv:1: " + may_be_names},
-      {",a,b\n0,1,2\n",
-       "t.csv:1: cell 1 is empty: the first column may be the names of rows - write the table "
-       "without them (pandas: index=False)"},
+      {"0.0,1.0,2.0\n0.1,0.2,0.7\n0.5,0.6,0.3\n", "t.csv:1: " + may_be_names},
+      {"0.0,1.0\n0.1,0.2\n0.5,0.6\n", "t.csv:1: " + may_be_names},
+      {"0.,1e0,2.00\n3,2,1\n4,4,4\n", "t.csv:1: " + may_be_names},
+      {"0,0.1,0.2,0.3\n1.5,0.2,0.7,2\n2.5,0.6,0.3,1\n", "t.csv:1: " + may_be_names},
+      {"1990.0,2000.0,2010.0\n7,3,1\n4,4,4\n", "t.csv:1: " + may_be_names},
+      {",a,b\n0,1,2\n", "t.csv:1: cell 1 is empty" + may_name_rows},
+      {"\"\",\"a\",\"b\"\n1,1,2\n", "t.csv:1: cell 1 is \"\"" + may_name_rows},
+      {"Unnamed: 0,a,b\n0,1,2\n", "t.csv:1: cell 1 is Unnamed: 0" + may_name_rows},
       {"1\n\n2\n", "t.csv:2: is blank"},
       {"\n1\n", "t.csv:1: is blank"},
       {"1;2\n3;4\n5;6\n", "t.csv:2: cell 1 is not a number: \"3;4\" - commas separate cells"},
