@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/decompositions.h"
 
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <system_error>
+#include <thread>
+#include <utility>
+
 #include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
 #include <Eigen/LU>
 #include <Eigen/QR>
 #include <Eigen/SVD>
+
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 namespace {
@@ -16,6 +25,27 @@ using Solver = Eigen::SelfAdjointEigenSolver<MatrixXd>;
 // Nothing precedes the rotations of a square matrix. BDCSVD would be faster from n = 16 on, and
 // takes 40 s to compile.
 using Svd = Eigen::JacobiSVD<MatrixXd, Eigen::NoQRPreconditioner>;
+
+/// Returns compute(), which takes about `operations` times the cube of the matrix's size. What may
+/// take long is done by a thread of its own, which a stop leaves behind: Eigen cannot be
+/// interrupted.
+template <class Compute>
+auto unless_stopped(double operations, const MatrixXd& a, Compute compute) {
+  constexpr double long_work = 3e8;
+  const auto rows = static_cast<double>(a.rows()), columns = static_cast<double>(a.cols());
+  if (operations * rows * columns * std::min(rows, columns) < long_work || !stop_of_scope()) {
+    return compute(a);
+  }
+  std::packaged_task<decltype(compute(a))()> task([compute, copy = a] { return compute(copy); });
+  auto result = task.get_future();
+  try {
+    std::thread(std::move(task)).detach();
+  } catch (const std::system_error&) {
+    return compute(a);  // there is no thread
+  }
+  while (result.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) stop_point();
+  return result.get();
+}
 
 SymmetricEigen eigenvalues_of(const Solver& solver) {
   return {.values = solver.eigenvalues(), .converged = solver.info() == Eigen::Success};
@@ -29,7 +59,10 @@ SymmetricEigen eigen_of(const Solver& solver) {
 
 }  // namespace
 
-Cholesky::Cholesky(const MatrixXd& a) : factor_(std::make_shared<Eigen::LLT<MatrixXd>>(a)) {}
+Cholesky::Cholesky(const MatrixXd& a)
+    : factor_(unless_stopped(
+          1. / 3, a, [](const MatrixXd& m) { return std::make_shared<Eigen::LLT<MatrixXd>>(m); })) {
+}
 
 bool Cholesky::succeeded() const {
   return factor_->info() == Eigen::Success;
@@ -64,7 +97,9 @@ double log_abs_determinant(const MatrixXd& a) {
 }
 
 HouseholderQr::HouseholderQr(const MatrixXd& a)
-    : factor_(std::make_shared<Eigen::HouseholderQR<MatrixXd>>(a)) {}
+    : factor_(unless_stopped(2, a, [](const MatrixXd& m) {
+        return std::make_shared<Eigen::HouseholderQR<MatrixXd>>(m);
+      })) {}
 
 MatrixXd HouseholderQr::upper() const {
   const MatrixXd& packed = factor_->matrixQR();
@@ -72,7 +107,9 @@ MatrixXd HouseholderQr::upper() const {
 }
 
 MatrixXd HouseholderQr::thin_q() const {
-  return factor_->householderQ() * MatrixXd::Identity(factor_->rows(), factor_->cols());
+  return unless_stopped(2, factor_->matrixQR(), [factor = factor_](const MatrixXd& m) {
+    return MatrixXd(factor->householderQ() * MatrixXd::Identity(m.rows(), m.cols()));
+  });
 }
 
 MatrixXd HouseholderQr::q_times(const MatrixXd& x) const {
@@ -92,11 +129,12 @@ SignedQr signed_qr(const MatrixXd& a) {
 }
 
 SymmetricEigen symmetric_eigen(const MatrixXd& a) {
-  return eigen_of(Solver(a));
+  return unless_stopped(25, a, [](const MatrixXd& m) { return eigen_of(Solver(m)); });
 }
 
 SymmetricEigen symmetric_eigenvalues(const MatrixXd& a) {
-  return eigenvalues_of(Solver(a, Eigen::EigenvaluesOnly));
+  return unless_stopped(
+      9, a, [](const MatrixXd& m) { return eigenvalues_of(Solver(m, Eigen::EigenvaluesOnly)); });
 }
 
 SymmetricEigen tridiagonal_eigen(const VectorXd& diagonal, const VectorXd& off_diagonal) {
@@ -106,7 +144,8 @@ SymmetricEigen tridiagonal_eigen(const VectorXd& diagonal, const VectorXd& off_d
 }
 
 VectorXd singular_values(const MatrixXd& a) {
-  return Svd(a).singularValues();
+  return unless_stopped(100, a,
+                        [](const MatrixXd& m) { return VectorXd(Svd(m).singularValues()); });
 }
 
 double spectral_norm(const MatrixXd& a) {
@@ -121,12 +160,15 @@ VectorXd shortest_solution(const MatrixXd& a, const VectorXd& b, double threshol
 }
 
 double spectral_radius(const MatrixXd& a) {
-  return a.eigenvalues().cwiseAbs().maxCoeff();
+  return unless_stopped(25, a,
+                        [](const MatrixXd& m) { return m.eigenvalues().cwiseAbs().maxCoeff(); });
 }
 
 LeftSvd left_svd(const MatrixXd& a) {
-  const Svd svd(a, Eigen::ComputeFullU);
-  return {.u = svd.matrixU(), .values = svd.singularValues()};
+  return unless_stopped(200, a, [](const MatrixXd& m) {
+    const Svd svd(m, Eigen::ComputeFullU);
+    return LeftSvd{.u = svd.matrixU(), .values = svd.singularValues()};
+  });
 }
 
 }  // namespace headlab

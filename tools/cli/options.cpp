@@ -245,7 +245,9 @@ std::chrono::steady_clock::time_point deadline_of(const Duration& max_time) {
 
 void limit(Session& session, const CommonArguments& arguments) {
   session.stop = stop_on_signals();
-  if (arguments.max_time) session.deadline = deadline_of(*arguments.max_time);
+  if (!arguments.max_time) return;
+  session.deadline = deadline_of(*arguments.max_time);
+  stop_at(session.deadline);
 }
 
 void make_backend_of(const Session& session, const CommonArguments& arguments) {

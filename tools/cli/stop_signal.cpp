@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/stop_signal.h"
 
+#include <algorithm>
+#include <mutex>
 #include <optional>
 #include <pthread.h>
 #include <signal.h>
 #include <string_view>
+#include <sys/time.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
 
 #include "engine/files/atomic_file.h"
+#include "tools/cli/exit_code.h"
 
 namespace headlab::tools {
 namespace {
@@ -19,11 +23,26 @@ using Clock = std::chrono::steady_clock;
 const Clock::time_point started = Clock::now();
 
 std::atomic<bool> stop_asked = false;
-std::atomic<bool> can_stop = false;  ///< the command looks at the flag
+std::atomic<bool> watched = false;
+
+/// What the command does about a stop. Whoever ends the program keeps the mutex.
+struct Command {
+  std::mutex mutex;
+  bool can_stop = false;  ///< it looks at the flag
+  int keeps = 0;          ///< number of KeepsWork
+};
+
+/// Never destroyed: a signal may come while the program ends.
+Command& command() {
+  static auto* const the = new Command;
+  return *the;
+}
 
 /// The last three are how batch systems announce the end of a job.
 constexpr int stop_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
 constexpr std::chrono::seconds one_request{1};
+/// How long a command may take to end by itself, and how soon it is asked again.
+constexpr std::chrono::milliseconds patience{1600}, again{100};
 
 void say(std::string_view line) {
   // Past std::cerr, which another thread may be writing to.
@@ -35,32 +54,66 @@ void say(std::string_view line) {
   ::_exit(128 + number);
 }
 
+void clear_progress() {
+  if (::isatty(STDERR_FILENO) == 1) say("\r\x1b[K");
+}
+
+/// Has SIGALRM come in this time, and no more at another one.
+void alarm_in(Clock::duration time) {
+  const auto us = std::max<std::chrono::microseconds::rep>(
+      1, std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+  constexpr std::chrono::microseconds::rep second = 1000000;
+  const itimerval timer = {.it_interval = {}, .it_value = {us / second, us % second}};
+  ::setitimer(ITIMER_REAL, &timer, nullptr);
+}
+
+/// Ends the program where a stop finds it deep in a library, with nothing to keep.
+void end_late() {
+  const std::lock_guard lock(command().mutex);
+  if (!command().can_stop) return;
+  if (command().keeps > 0) return alarm_in(again);
+  clear_progress();
+  say(stop_asked ? "headlab: interrupted: kept nothing\n"
+                 : "headlab: --max-time reached: kept nothing\n");
+  remove_scratch_paths();
+  ::_exit(static_cast<int>(ExitCode::unfinished));
+}
+
 void watch(sigset_t signals) {
   std::optional<Clock::time_point> first;
   while (true) {
     int number = 0;
     if (sigwait(&signals, &number) != 0) continue;
+    if (number == SIGALRM) {
+      end_late();
+      continue;
+    }
     const Clock::time_point now = Clock::now();
     if (first) {
       if (now - *first >= one_request) quit(number);
       continue;
     }
-    const bool stops = can_stop;
-    if (::isatty(STDERR_FILENO) == 1) say("\r\x1b[K");  // in the place of a progress bar
+    const bool stops = [] {
+      const std::lock_guard lock(command().mutex);
+      return command().can_stop;
+    }();
+    clear_progress();
     if (!stops) {
       say("headlab: interrupted\n");
       quit(number);
     }
     first = now;
-    stop_asked = true;
     say("headlab: stopping; again to quit at once\n");
+    const std::lock_guard lock(command().mutex);
+    stop_asked = true;
+    alarm_in(patience);
   }
 }
 
 }  // namespace
 
 void watch_signals(bool stops) {
-  can_stop = stops;
+  command().can_stop = stops;
   // A file size limit is then an error of write(), which says so, and not a killed program.
   signal(SIGXFSZ, SIG_IGN);
   sigset_t signals;
@@ -71,18 +124,27 @@ void watch_signals(bool stops) {
     // What is ignored stays so: hangups under nohup, interrupts of a script's background jobs.
     if (action.sa_handler != SIG_IGN) sigaddset(&signals, number);
   }
+  signal(SIGALRM, SIG_DFL);
+  sigaddset(&signals, SIGALRM);
   sigset_t before;
   pthread_sigmask(SIG_BLOCK, &signals, &before);
   try {
     std::thread(watch, signals).detach();
+    watched = true;
   } catch (const std::system_error&) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);  // no thread: signals end the program
   }
 }
 
 const std::atomic<bool>* stop_on_signals() {
-  can_stop = true;
+  const std::lock_guard lock(command().mutex);
+  command().can_stop = true;
   return &stop_asked;
+}
+
+void stop_at(Clock::time_point deadline) {
+  const std::lock_guard lock(command().mutex);
+  if (watched && !stop_asked) alarm_in(deadline - Clock::now() + patience);
 }
 
 bool stop_requested() {
@@ -90,7 +152,18 @@ bool stop_requested() {
 }
 
 void end_on_signals() {
-  can_stop = false;
+  const std::lock_guard lock(command().mutex);
+  command().can_stop = false;
+}
+
+KeepsWork::KeepsWork() {
+  const std::lock_guard lock(command().mutex);
+  ++command().keeps;
+}
+
+KeepsWork::~KeepsWork() {
+  const std::lock_guard lock(command().mutex);
+  --command().keeps;
 }
 
 Clock::time_point program_start() {

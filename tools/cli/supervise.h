@@ -38,6 +38,7 @@ class LongRunNote {
 template <class Show, class Work>
 auto supervise(Session& session, const CommonArguments& arguments, const Show& show,
                const Work& work) {
+  const KeepsWork kept;
   limit(session, arguments);
   ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.quiet);
   const Stopwatch watch;

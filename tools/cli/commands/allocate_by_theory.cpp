@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <exception>
+#include <optional>
 
 #include "engine/files/words.h"
 #include "engine/scenario/condition.h"
@@ -146,6 +147,7 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, const AllocateRe
     return theory_json(growths, theory_limits(base, mean), provenance(), again);
   };
   Outcome outcome;
+  std::optional<KeepsWork> kept;
   for (const std::uint64_t budget : request.budgets) {
     const auto done = [&](double share) {
       if (stop_requested()) throw Stopped();
@@ -159,6 +161,7 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, const AllocateRe
     try {
       growths.push_back((own ? study_exactly : study_theory)(
           base, static_cast<int>(budget), request.options.rule, request.sizes, threads, done));
+      if (!kept) kept.emplace();
     } catch (const Stopped&) {
       if (growths.empty()) {
         display.finish("");

@@ -372,8 +372,9 @@ ExitCode parse_and_run(int argc, const char* const* argv) {
 
 /// What is left to say of a command that stopped before there was anything to keep.
 int stopped() {
+  end_on_signals();
   return static_cast<int>(
-      ended({.complete = false, .interrupted = stop_on_signals()->load()}, "kept nothing"));
+      ended({.complete = false, .interrupted = stop_requested()}, "kept nothing"));
 }
 
 }  // namespace
