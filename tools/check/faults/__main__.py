@@ -72,6 +72,11 @@ COMMANDS = [
     Command("merge", "merge p --out o --quiet",
             before=(f"run s.toml {SMALL} --shard 1/2 --out p", f"run s.toml {SMALL} --shard 2/2 --out p")),
     Command("validate", "validate claim.toml --replicates 8192 --threads 2 --quiet --out o"),
+    Command("validate --resume", "validate claim.toml --replicates 8192 --threads 2 --quiet --out o --resume",
+            before=("validate claim.toml --replicates 8192 --threads 2 --quiet --shard 1/2 --out o",
+                    "validate claim.toml --replicates 8192 --threads 2 --quiet --shard 2/2 --out o")),
+    Command("allocate", "allocate --data a.toml --budget 4 --replicates 1024 --threads 2 --quiet --json o.json",
+            outputs=("o.json",)),
     Command("allocate --map", "allocate --data a.toml --budget 4 --n 20,30,40,50 --map --replicates 1024 --threads 2 --quiet "
             "--out o"),
     Command("dataset npy", "dataset s.toml --replicates 4 --shards 2 --format npy --quiet --out o"),
@@ -85,6 +90,7 @@ COMMANDS = [
     Command("replay", "replay a.toml --replicate 3 --quiet --out o"),
     Command("report", "report p --out o.html", before=(f"run s.toml {SMALL} --out p",), outputs=("o.html",)),
     Command("table", "table p --out o.csv", before=(f"run s.toml {SMALL} --out p",), outputs=("o.csv",)),
+    Command("plot", "plot p --out o.svg", before=(f"run s.toml {SMALL} --out p",), outputs=("o.svg",)),
     Command("along", "along p --over bandwidth --json o.json", before=(f"run s.toml {SMALL} --out p",), outputs=("o.json",)),
     Command("theory", "theory a.toml --json o.json", outputs=("o.json",)),
     Command("import-heads", "import-heads model.safetensors --arch bert --heads 3 --out o.nc", outputs=("o.nc",)),
@@ -95,6 +101,7 @@ COMMANDS = [
             before=("import-heads model.safetensors --arch bert --heads 3 --out heads.nc",), outputs=("o.nc", "o.json")),
     Command("import-activations", "import-activations acts.safetensors --out o.nc", outputs=("o.nc",)),
     Command("heads", "heads acts.safetensors --out o.nc --json o.json", outputs=("o.nc", "o.json")),
+    Command("prune", "prune acts.safetensors --remove 25% --checkpoint model --out o"),
     Command("diff", "diff p q --json o.json",
             before=(f"run s.toml {SMALL} --out p", f"run s.toml {SMALL} --out q"), outputs=("o.json",)),
 ]
@@ -105,6 +112,8 @@ less = { figure = "head_variance_mean", at = { "heads.kernel.bandwidth" = 0.8 } 
 than = { figure = "head_variance_mean", at = { "heads.kernel.bandwidth" = 0.4 } }
 margin = { relative = 0.02 }
 """
+CONFIG = json.dumps({"model_type": "llama", "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2,
+                     "hidden_size": 8, "head_dim": 2})
 
 
 class World:
@@ -121,6 +130,10 @@ class World:
                         self.start / "model.safetensors"], check=True)
         subprocess.run([sys.executable, TREE / "tools/cli/testing/write_input.py", "activations",
                         self.start / "acts.safetensors"], check=True)
+        (self.start / "model").mkdir()
+        (self.start / "model/config.json").write_text(CONFIG)
+        subprocess.run([sys.executable, TREE / "tools/cli/testing/write_input.py", "llama",
+                        self.start / "model/model.safetensors"], check=True)
         (self.start / "precious.txt").write_text(PRECIOUS)
 
     def run(self, folder, line, call=0, calls="none", kind="kill", mark=None, count=None):
