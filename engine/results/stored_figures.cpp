@@ -58,13 +58,6 @@ ErrorTerms<Estimate> empty_terms(const Value& parameters, std::size_t queries, s
   return terms;
 }
 
-void add_figures(const ErrorTerms<Estimate>& terms, std::vector<NamedFigure>& figures) {
-  for_each_number<const Estimate>(
-      terms, [&](const std::string& name, int query, const Estimate& estimate) {
-        figures.push_back({.name = name, .estimate = estimate, .query = query});
-      });
-}
-
 std::string layer_figure(std::size_t layer, const std::string& metric) {
   return "layers[" + std::to_string(layer) + "]." + metric;
 }
@@ -178,7 +171,10 @@ class NetcdfSource : public StoredResults::Source {
                                 .estimate = Estimate{.value = column("index_" + index).at(i)},
                                 .exact = true});
     }
-    add_figures(terms, stored.figures);
+    for_each_number<const Estimate>(
+        std::as_const(terms), [&](const std::string& name, int query, const Estimate& estimate) {
+          stored.figures.push_back({.name = name, .estimate = estimate, .query = query});
+        });
     return stored;
   }
 
@@ -255,6 +251,19 @@ Estimate estimate_in(const Value& json) {
   return {number_in(required(json, "value")), number_in(required(json, "mcse"))};
 }
 
+/// The estimate of a figure by its name: an object, or an element of an array with its error at the
+/// same place of another one.
+Estimate estimate_at(const Value& condition, const std::string& name) {
+  const auto at = [&](const std::string& path) -> const Value& {
+    const Value* found = value_at(condition, path);
+    if (found == nullptr) throw JsonMismatch();
+    return *found;
+  };
+  const std::size_t element = name.find('[', name.rfind('.') + 1);
+  if (element == std::string::npos) return estimate_in(at(name));
+  return {number_in(at(name)), number_in(at(std::string(name).insert(element, "_mcse")))};
+}
+
 std::uint64_t replicates_of(const Value& condition) {
   const std::optional<std::uint64_t> count = count_of(required(condition, "replicates"));
   if (!count) throw NetcdfError("replicates: is not a count");
@@ -296,50 +305,28 @@ class SummarySource : public StoredResults::Source {
     const std::size_t heads = items_in(required(one, "head_weights")).size();
     const bool pairwise =
         !queries.empty() && required(queries[0], "head_covariance").is<Value::Array>();
-    ErrorTerms<Estimate> terms =
-        empty_terms(required(one, "parameters"), queries.size(), heads, pairwise);
-    NumberList<Estimate> averages, indices;
-    terms.fields(averages);
-    terms.index_fields(indices);
-    for (const auto& figure : averages.all)
-      *figure.number = estimate_in(required(one, figure.name));
-    const Value& of_indices = required(one, "indices");
-    for (const auto& index : indices.all) {
-      *index.number = estimate_in(required(of_indices, index.name));
-    }
-
     StoredFigures stored{.replicates = replicates_of(one),
                          .per_draw = one.find("redraw") != nullptr};
-    for (std::size_t q = 0; q < queries.size(); ++q) {
-      const Value& query = queries[q];
-      QueryErrorTerms<Estimate>& at = terms.queries[q];
+    for (const Value& query : queries) {
       std::vector<double>& x = stored.x.emplace_back();
       for (const Value& coordinate : as<Value::Array>(required(query, "x"))) {
         if (!coordinate.number()) throw JsonMismatch();
         x.push_back(number_of(coordinate));
       }
       stored.truth.push_back(number_in(required(query, "truth")));
-      at.mse = estimate_in(required(query, "mse"));
-      const auto number = [&](const std::string& name, std::initializer_list<std::size_t> place) {
-        const Value* found = &required(query, name);
-        for (const std::size_t item : place) found = &required(*found, item);
-        return number_in(*found);
-      };
-      for (std::size_t h = 0; h < heads; ++h) {
-        at.head_bias[h] = {number("head_bias", {h}), number("head_bias_mcse", {h})};
-        for (std::size_t l = 0; l < heads && pairwise; ++l) {
-          at.head_covariance[h * heads + l] = {number("head_covariance", {h, l}),
-                                               number("head_covariance_mcse", {h, l})};
-        }
-      }
     }
-    for (const auto& [name, location, index] : members_of(of_indices)) {
+    for (const auto& [name, location, index] : members_of(required(one, "indices"))) {
       if (index.find("mcse") != nullptr) continue;
       stored.figures.push_back({.name = "indices." + name,
                                 .estimate = Estimate{.value = number_in(required(index, "value"))},
                                 .exact = true});
     }
-    add_figures(terms, stored.figures);
+    const ErrorTerms<Estimate> terms =
+        empty_terms(required(one, "parameters"), queries.size(), heads, pairwise);
+    for_each_number<const Estimate>(terms, [&](const std::string& name, int query,
+                                               const Estimate&) {
+      stored.figures.push_back({.name = name, .estimate = estimate_at(one, name), .query = query});
+    });
     return stored;
   }
 
