@@ -76,10 +76,6 @@ double Cholesky::log_determinant() const {
   return 2 * factor_->matrixLLT().diagonal().array().log().sum();
 }
 
-double Cholesky::reciprocal_condition() const {
-  return factor_->rcond();
-}
-
 VectorXd Cholesky::solve(const VectorXd& right) const {
   return factor_->solve(right);
 }

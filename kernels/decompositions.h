@@ -14,10 +14,9 @@ class Cholesky {
  public:
   explicit Cholesky(const Eigen::MatrixXd& a);
 
-  bool succeeded() const;               ///< false where A is not positive definite
-  Eigen::MatrixXd lower() const;        ///< L [n][n]
-  double log_determinant() const;       ///< log det A
-  double reciprocal_condition() const;  ///< estimate of 1 / (|A|_1 |A^-1|_1)
+  bool succeeded() const;          ///< false where A is not positive definite
+  Eigen::MatrixXd lower() const;   ///< L [n][n]
+  double log_determinant() const;  ///< log det A
   Eigen::VectorXd solve(const Eigen::VectorXd& right) const;  ///< A^-1 b
   Eigen::MatrixXd solve(const Eigen::MatrixXd& right) const;  ///< A^-1 B
 

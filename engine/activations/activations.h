@@ -75,7 +75,6 @@ class LayerActivations {
   std::string text(const std::string& name) const;
   std::vector<double> item(const std::string& name, std::size_t b) const;
   std::vector<unsigned char> padding(std::size_t b) const;
-  void require_axes(const std::string& name, const std::vector<std::uint64_t>& shape) const;
   void read_shape();
   void read_rule();
   void read_documents();

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/files/provenance.h"
@@ -14,7 +15,9 @@
 
 namespace headlab {
 
+class NetcdfGroup;
 struct Condition;
+struct Scenario;
 
 /// One head at one query. The estimates are those of the condition's estimator: sum_i w_i m(X_i)
 /// where the noise is integrated, sum_i w_i Y_i where it is drawn.
@@ -59,5 +62,14 @@ struct Replay {
 /// does not fit in memory, before anything is computed.
 Replay replay_replicate(const Condition& condition, std::uint64_t replicate,
                         const Session& session);
+
+/// Writes a complete replay of condition `condition` (from 0) to `path` as a NetCDF-4 file
+/// (docs/datasets.md). The file is there whole or not at all; throws RunFailed with one line.
+void write_replay(const std::string& path, const Scenario& scenario, std::size_t condition,
+                  const Replay& replay, const Provenance& program);
+
+/// Puts the same into the root of a new file.
+void put_replay(const NetcdfGroup& root, const Scenario& scenario, std::size_t condition,
+                const Replay& replay, const Provenance& program);
 
 }  // namespace headlab

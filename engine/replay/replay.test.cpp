@@ -10,7 +10,6 @@
 
 #include "engine/files/error.h"
 #include "engine/files/netcdf/file.h"
-#include "engine/replay/replay_netcdf.h"
 #include "engine/run/learned_heads.h"
 #include "engine/run/pilot.h"
 #include "engine/run/simulate.h"
@@ -18,7 +17,6 @@
 #include "engine/testing/folder_test.h"
 #include "engine/testing/hand_made_result.h"
 #include "engine/testing/refusal.h"
-#include "kernels/backends.h"
 #include "kernels/learning/worker.h"
 #include "kernels/testing/played_machine.h"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/replay/replay_netcdf.h"
-
 #include <cstdint>
 #include <vector>
 
@@ -8,6 +6,7 @@
 #include "engine/files/error.h"
 #include "engine/files/json_writer.h"
 #include "engine/files/netcdf/file.h"
+#include "engine/replay/replay.h"
 #include "engine/results/condition_record.h"
 #include "engine/results/results_scenario.h"
 #include "engine/scenario/condition.h"

@@ -11,12 +11,12 @@
 namespace headlab {
 
 /// The line with which `act` is refused, "accepted" where it is not.
-template <class Act>
+template <class Error = InvalidInput, class Act>
 std::string refusal_line(const Act& act) {
   std::string line = "accepted";
   try {
     act();
-  } catch (const InvalidInput& error) {
+  } catch (const Error& error) {
     line = error.what();
   }
   EXPECT_EQ(line.find('\n'), std::string::npos) << line;

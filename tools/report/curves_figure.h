@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file A figure over a swept key as curves.
+/// \file A figure over a swept key as curves, and over all conditions of crossed keys as a
+/// nested-loop plot (Ruecker and Schwarzer 2014, BMC Medical Research Methodology 14:129).
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -42,5 +44,21 @@ void add_values(const FigureCurve& curve, ScaleKind kind, std::vector<double>& a
 std::vector<LegendEntry> legend_of(const std::vector<FigureCurve>& curves);
 
 Canvas draw_curves(const CurvesPicture& picture, double width);
+
+struct NestedKey {
+  std::string name;
+  std::vector<std::string> levels;
+  std::vector<std::size_t> places;  ///< a level for each setting
+};
+
+/// Curves over all settings in a row, above steps that say where each key stands.
+struct NestedPicture {
+  std::string y_title;
+  ScaleKind y_kind = ScaleKind::linear;
+  std::vector<NestedKey> keys;      ///< the outermost first
+  std::vector<FigureCurve> curves;  ///< over the settings 0, 1, ..., which x has
+};
+
+Canvas draw_nested(const NestedPicture& picture, double width);
 
 }  // namespace headlab::tools

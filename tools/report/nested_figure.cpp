@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/report/nested_figure.h"
-
 #include <algorithm>
 #include <cmath>
 
+#include "tools/report/curves_figure.h"
 #include "tools/report/figure.h"
 #include "tools/report/labels.h"
 

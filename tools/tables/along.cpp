@@ -16,7 +16,6 @@
 #include "tools/cli/figure_text.h"
 #include "tools/cli/options.h"
 #include "tools/tables/along_curves.h"
-#include "tools/tables/read_tables.h"
 #include "tools/tables/select_table.h"
 #include "validation/curves/curves.h"
 

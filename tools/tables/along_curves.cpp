@@ -11,7 +11,6 @@
 #include "engine/files/words.h"
 #include "engine/moments/estimates.h"
 #include "engine/moments/measures.h"
-#include "tools/tables/read_tables.h"
 #include "tools/tables/select_table.h"
 
 namespace headlab::tools {

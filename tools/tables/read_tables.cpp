@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/tables/read_tables.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
@@ -14,6 +12,7 @@
 #include "engine/files/json_reader.h"
 #include "engine/files/json_sum.h"
 #include "tools/report/read_sources.h"
+#include "tools/tables/table_source.h"
 
 namespace headlab::tools {
 namespace {

@@ -55,6 +55,10 @@ class TableSource {
   std::vector<std::string> shown = {};       ///< those that the command shows on a terminal
 };
 
+/// All results of some folders of --out and files of --json, one below the other. The columns of a
+/// results.nc stand for the summary.json beside it. Throws InvalidInput.
+std::unique_ptr<TableSource> read_tables(const std::vector<std::string>& paths, TableOf of);
+
 /// The columns of results.nc, read as they are asked for. Throws NetcdfError, and InvalidInput that
 /// names `file` where it is not from headlab run.
 std::unique_ptr<TableSource> table_of_results(std::shared_ptr<const NetcdfInput> input,

@@ -11,6 +11,7 @@
 #include "engine/scenario/law/subspaces/orthogonal.h"
 #include "engine/scenario/setup_laws.h"
 #include "engine/scenario/subspaces.h"
+#include "engine/testing/refusal.h"
 #include "validation/diversity/alike_heads.h"
 #include "validation/diversity/indices.h"
 
@@ -211,14 +212,9 @@ TEST(HeadDiversity, OrthogonalGroupsReachTheUpperBounds) {
 TEST(HeadDiversity, HeadsOfAGroupShareTheirKeys) {
   HeadFile file = haar_file(1, {.d = 8, .heads = 4, .k = 2, .n = 1}, 3);
   file.kv_heads = 2;
-  try {
-    head_diversity(file, "f", 0, 2);
-    FAIL() << "accepted";
-  } catch (const InvalidInput& error) {
-    EXPECT_STREQ(error.what(),
-                 "f: layer 0: heads 0 and 1 have different keys but are of one group - are there "
-                 "2 groups of heads that share keys?");
-  }
+  EXPECT_EQ(refusal_line([&] { head_diversity(file, "f", 0, 2); }),
+            "f: layer 0: heads 0 and 1 have different keys but are of one group - are there 2 "
+            "groups of heads that share keys?");
 }
 
 TEST(HeadDiversity, ReferencesAgreeAcrossSeeds) {
@@ -298,13 +294,8 @@ TEST(HeadDiversity, RotaryHeadsHaveNoQueryKeyIndex) {
 }
 
 TEST(HeadDiversity, RefusesWhatHasNoSubspace) {
-  const auto refusal = [](const HeadFile& file) -> std::string {
-    try {
-      head_diversity(file, "f", 0, 2);
-    } catch (const InvalidInput& error) {
-      return error.what();
-    }
-    return "accepted";
+  const auto refusal = [](const HeadFile& file) {
+    return refusal_line([&] { head_diversity(file, "f", 0, 2); });
   };
   const HeadFile good = query_key_file(2, {.d = 6, .heads = 2, .k = 2, .n = 1}, 3);
   HeadFile bad = good;

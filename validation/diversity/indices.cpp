@@ -183,14 +183,6 @@ Index pair_index(const char* name, const Frames& frames, double gamma, double po
 
 constexpr double gaussian_power = 0.5, softmax_power = 1.0;
 
-Index overlap_of(const Frames& frames, double bandwidth) {
-  return pair_index("overlap", frames, gaussian_scale(bandwidth), gaussian_power);
-}
-
-Index query_key_of(const Frames& frames, double temperature) {
-  return pair_index("qk", frames, require_scale("temperature", temperature), softmax_power);
-}
-
 }  // namespace
 
 std::vector<double> principal_cosines(const MatrixXd& a, const MatrixXd& b) {
@@ -209,26 +201,9 @@ double overlap(const std::vector<double>& cosines, double bandwidth) {
   return std::exp(-gaussian_power * log_spread(cosines, gaussian_scale(bandwidth)));
 }
 
-double query_key_overlap(const std::vector<double>& cosines, double temperature) {
-  return std::exp(-softmax_power * log_spread(cosines, require_scale("temperature", temperature)));
-}
-
 Index chordal_index(const Matrices& subspaces) {
   const Frames frames(subspaces);
   return chordal(frames, frames.moment());
-}
-
-Index spectral_index(const Matrices& subspaces) {
-  const Frames frames(subspaces);
-  return spectral(frames, frames.moment());
-}
-
-Index overlap_index(const Matrices& subspaces, double bandwidth) {
-  return overlap_of(Frames(subspaces), bandwidth);
-}
-
-Index query_key_index(const Matrices& subspaces, double temperature) {
-  return query_key_of(Frames(subspaces), temperature);
 }
 
 std::vector<Index> subspace_indices(const Matrices& subspaces,
@@ -241,8 +216,13 @@ std::vector<Index> subspace_indices(const Matrices& subspaces,
   const MatrixXd moment = frames.moment();
   std::vector<Index> indices{
       chordal(frames, moment), spectral(frames, moment), {"overlap", {}, {}}, {"qk", {}, {}}};
-  if (gaussian_bandwidth) indices[2] = overlap_of(frames, *gaussian_bandwidth);
-  if (softmax_temperature) indices[3] = query_key_of(frames, *softmax_temperature);
+  if (gaussian_bandwidth) {
+    indices[2] = pair_index("overlap", frames, gaussian_scale(*gaussian_bandwidth), gaussian_power);
+  }
+  if (softmax_temperature) {
+    const double scale = require_scale("temperature", *softmax_temperature);
+    indices[3] = pair_index("qk", frames, scale, softmax_power);
+  }
   return indices;
 }
 

@@ -48,16 +48,6 @@ std::vector<double> principal_cosines(const Eigen::MatrixXd& a, const Eigen::Mat
 /// \return rho in [0, 1]: 1 for aligned heads
 double overlap(const std::vector<double>& cosines, double bandwidth);
 
-/// Computes the mean over queries x ~ N(0, I) of the leading-order noise correlation of two softmax
-/// heads exp((W^T x).(W^T X)/t) with keys X ~ N(0, I) and W_Q = W_K = W:
-///
-///     E rho = E exp(-|(P_h - P_l) x|^2 / (2 t^2)) = prod_j 1 / (1 + sin^2 t_j / t^2)
-///
-/// \param cosines [k], each in [0, 1], k >= 1
-/// \param temperature t in [1e-100, 1e100]
-/// \return E rho in [0, 1]: 1 for aligned heads
-double query_key_overlap(const std::vector<double>& cosines, double temperature);
-
 /// Computes the index "chordal", the mean squared sine over all pairs and angles (squared chordal
 /// distance over k):
 ///
@@ -66,28 +56,27 @@ double query_key_overlap(const std::vector<double>& cosines, double temperature)
 /// Undefined for H = 1. Ceiling H/(H-1) (1 - k/min(d, H k)): 1 only if H k <= d.
 Index chordal_index(const Matrices& subspaces);
 
-/// Computes the index "spectral", the effective number of directions the heads cover beyond k:
+/// Computes four indices, always named chordal, spectral, overlap, qk in this order, with null for
+/// overlap without a Gaussian bandwidth and for qk without a softmax temperature. Chordal is
+/// chordal_index(). Spectral is the effective number of directions the heads cover beyond k:
 ///
 ///     (exp(entropy of eig(Pbar)/k) - k) / (min(H k, d) - k)
 ///
 /// Undefined where min(H k, d) = k, that is for H = 1 or k = d. Ceiling 1.
-Index spectral_index(const Matrices& subspaces);
-
-/// Computes the index "overlap", 1 - mean of overlap(t(h, l), b) over pairs h != l: the share of
-/// the noise variance that averaging could remove at x = 0, to leading order. Gaussian kernel
-/// alone. Undefined for H = 1. Ceiling 1 - rho_0, rho_0 = overlap at right angles; below 2k
-/// dimensions no pair reaches it. \param bandwidth b in [1e-100, 1e100]; absolute error at most
-/// 1e-12 for b >= 1e-3
-Index overlap_index(const Matrices& subspaces, double bandwidth);
-
-/// Computes the index "qk", 1 - mean of query_key_overlap(t(h, l), t) over pairs h != l. Softmax
-/// alone. Undefined for H = 1. Ceiling 1 - (1 + 1/t^2)^(-k); below 2k dimensions no pair reaches
-/// it. \param temperature t in [1e-100, 1e100]; absolute error at most 1e-12 for t >= 1e-3
-Index query_key_index(const Matrices& subspaces, double temperature);
-
-/// Computes the four indices above, always named chordal, spectral, overlap, qk in this order, with
-/// null for overlap without a Gaussian bandwidth and for qk without a softmax temperature. Shares
-/// the work the separate functions repeat.
+///
+/// Overlap is 1 - mean of overlap(t(h, l), b) over pairs h != l: the share of the noise variance
+/// that averaging could remove at x = 0, to leading order. Undefined for H = 1. Ceiling 1 - rho_0,
+/// rho_0 = overlap at right angles; below 2k dimensions no pair reaches it.
+///
+/// For softmax heads exp((W^T x).(W^T X)/t) with W_Q = W_K = W and keys X ~ N(0, I), qk is 1 - mean
+/// over pairs h != l and queries x ~ N(0, I) of the leading-order correlation of their noise,
+///
+///     E rho = E exp(-|(P_h - P_l) x|^2 / (2 t^2)) = prod_j 1 / (1 + sin^2 t_j / t^2)
+///
+/// Undefined for H = 1. Ceiling 1 - (1 + 1/t^2)^(-k); below 2k dimensions no pair reaches it.
+///
+/// \param gaussian_bandwidth,softmax_temperature in [1e-100, 1e100]; absolute error of overlap and
+/// qk at most 1e-12 from 1e-3 on
 std::vector<Index> subspace_indices(const Matrices& subspaces,
                                     std::optional<double> gaussian_bandwidth,
                                     std::optional<double> softmax_temperature);

@@ -2,8 +2,6 @@
 #include "validation/diversity/projected_heads.h"
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -17,7 +15,7 @@
 #include "engine/scenario/setup_laws.h"
 #include "engine/scenario/subspaces.h"
 #include "kernels/kernel_laws.h"
-#include "kernels/testing/paths.h"
+#include "kernels/testing/known_cases.h"
 
 namespace headlab {
 namespace {
@@ -70,11 +68,8 @@ TEST(ProjectedHeads, TheOverlapIsOneOfDeterminants) {
 }
 
 TEST(ProjectedHeads, HaveTheKnownOverlapAfterTransform) {
-  const auto folder = std::filesystem::path(test::known_answers()).parent_path();
-  const nlohmann::json all =
-      nlohmann::json::parse(std::ifstream(folder / "known-answers-mechanisms.json"))["cases"];
   int transforms = 0, mixes = 0;
-  for (const auto& known : all) {
+  for (const auto& known : test::known_cases("mechanisms")) {
     const auto& expected = known["expected"];
     if (known["kind"] == "transform" && expected.contains("overlap_leading")) {
       const auto& t = known["scenario"]["mechanism"]["transform"]["matrix"];
@@ -168,7 +163,7 @@ TEST(ProjectedHeads, OfDifferentSizesHaveNoAnglesButAnOverlap) {
   const Matrices w = to_matrices(haar_heads());
   const Matrices first{w[0].leftCols(1), w[1].leftCols(1), w[2].leftCols(1)};
   EXPECT_NEAR(*named(lines, "chordal").value, *chordal_index(first).value, 1e-13);
-  EXPECT_NEAR(*named(lines, "overlap").value, *overlap_index(first, b).value, 1e-12);
+  EXPECT_NEAR(*named(lines, "overlap").value, *subspace_indices(first, b, {})[2].value, 1e-12);
 }
 
 }  // namespace

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/commands/figure_plot.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,13 +9,13 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/words.h"
+#include "tools/cli/commands/plot.h"
 #include "tools/report/curves_figure.h"
+#include "tools/report/figure.h"
 #include "tools/report/heat_map.h"
-#include "tools/report/nested_figure.h"
 #include "tools/report/read_sources.h"
 #include "tools/report/sweep.h"
 #include "tools/tables/along_curves.h"
-#include "tools/tables/read_tables.h"
 #include "tools/tables/select_table.h"
 
 namespace headlab::tools {

@@ -4,10 +4,8 @@
 #include <utility>
 
 #include "tools/cli/commands/commands.h"
-#include "tools/cli/commands/figure_plot.h"
 #include "tools/report/figure.h"
 #include "tools/report/read_sources.h"
-#include "tools/tables/read_tables.h"
 #include "tools/tables/select_table.h"
 
 namespace headlab::tools {

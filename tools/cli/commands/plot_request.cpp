@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/commands/plot_request.h"
-
 #include <exception>
 #include <utility>
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "tools/cli/commands/plot.h"
 #include "tools/tables/select_table.h"
 
 namespace headlab::tools {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/replay/replay.h"
 
-#include "engine/replay/replay_netcdf.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/scenario.h"
 #include "tools/cli/commands/commands.h"

@@ -11,7 +11,8 @@
 #include "engine/files/table_file.h"
 #include "engine/files/words.h"
 #include "engine/replay/replicate_figures.h"
-#include "tools/cli/commands/figure_plot.h"
+#include "tools/cli/commands/plot.h"
+#include "tools/report/figure.h"
 #include "tools/report/replicates_figure.h"
 #include "tools/tables/select_table.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/files/netcdf/file.h"
 #include "tools/cli/commands/commands.h"
-#include "tools/tables/read_tables.h"
+#include "tools/tables/table_source.h"
 #include "tools/tables/write_table.h"
 
 namespace headlab::tools {

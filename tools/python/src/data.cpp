@@ -17,7 +17,6 @@
 #include "engine/files/notes.h"
 #include "engine/files/provenance.h"
 #include "engine/replay/replay.h"
-#include "engine/replay/replay_netcdf.h"
 #include "engine/results/results_reader.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/plan_fingerprint.h"

@@ -23,7 +23,7 @@
 #include "tools/python/src/studies.h"
 #include "tools/python/src/values.h"
 #include "tools/tables/along.h"
-#include "tools/tables/read_tables.h"
+#include "tools/tables/table_source.h"
 #include "tools/tables/write_table.h"
 
 namespace headlab::python {

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file Cases with known answers, of the files known-answers-NAME.json.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "kernels/testing/paths.h"
+
+namespace headlab::test {
+
+/// Those of one kind, all without.
+inline std::vector<nlohmann::json> known_cases(const std::string& name,
+                                               const std::string& kind = "") {
+  const auto folder = std::filesystem::path(known_answers()).parent_path();
+  const auto all =
+      nlohmann::json::parse(std::ifstream(folder / ("known-answers-" + name + ".json")));
+  std::vector<nlohmann::json> found;
+  for (const auto& known : all["cases"]) {
+    if (kind.empty() || known["kind"] == kind) found.push_back(known);
+  }
+  return found;
+}
+
+}  // namespace headlab::test
