@@ -102,7 +102,6 @@ TEST(Formula, HasItsValueInBothPrecisionsAndForTiles) {
 
 TEST(Formula, RefusesWhatIsNone) {
   EXPECT_EQ(error_of("  "), "is empty");
-  EXPECT_EQ(error_of("sin(2*pi*x"), "has no \")\" behind what sin takes (at its end)");
   EXPECT_EQ(error_of("2 * (x + "), "ends where a number or a name should stand (at its end)");
   EXPECT_EQ(error_of("2 * (x + y"), "has a \"(\" that nothing closes (column 5: 2 *  --> (x + y)");
   EXPECT_EQ(error_of("x) + 1"), "has a \")\" that nothing opens (column 2: x --> ) + 1)");
@@ -114,7 +113,6 @@ TEST(Formula, RefusesWhatIsNone) {
   EXPECT_EQ(error_of("0 < x < 1"),
             "compares twice - write (a < b) * (b < c) (column 7: 0 < x  --> < 1)");
   EXPECT_EQ(error_of("x = 1"), "has a single = - write == to compare (column 3: x  --> = 1)");
-  EXPECT_EQ(error_of("x y"), "cannot be read on (column 3: x  --> y)");
   EXPECT_EQ(error_of("x + , y"),
             "has no number or name where one should stand (column 5: x +  --> , y)");
   EXPECT_EQ(error_of("sin + 1"), "needs (...) behind sin (column 5: sin  --> + 1)");
@@ -178,7 +176,6 @@ TEST(FormulaLaws, TakeCoordinatesAndConstants) {
     }
     return "";
   };
-  EXPECT_EQ(problem(m, 2), "formula: has x3, and the design has dim 2");
   m.constants[0].first = "x1";
   EXPECT_EQ(
       problem(m, 3),

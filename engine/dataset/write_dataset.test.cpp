@@ -393,7 +393,6 @@ TEST_F(WriteDataset, RefusesTheFolderOfAnotherDataSet) {
   const std::string seed = "conditions/0/parameters/heads/subspaces/seed";
   EXPECT_EQ(refusal("seed", everything), differs(seed, "seed"));
   EXPECT_EQ(refusal("d", everything, {}, {"heads.subspaces.seed=0"}), differs(seed));
-  EXPECT_EQ(refusal("d", other, {}, {"run.seed=8"}), differs("conditions/0/parameters/run/seed"));
   EXPECT_EQ(refusal("d", other, {}, {"scenario.aims=\"others\""}),
             "accepted");  // no bit depends on it
   other.format = DatasetFormat::netcdf;
@@ -443,8 +442,6 @@ TEST_F(WriteDataset, ReplacesAnotherDataSetOnceItIsComplete) {
 }
 
 TEST_F(WriteDataset, RefusesWhatHasNoRoom) {
-  EXPECT_EQ(refusal("d", {.shards = 4}, {}, {}, {.only_shard = 4}),
-            "--only-shard: is 4, but shards are numbered from 0 to 3");
   const std::string disk = refusal("d", {}, {.threads = 1}, {"run.replicates=1e11"});
   EXPECT_TRUE(disk.starts_with("--out: " + at("d") + ": needs ")) << disk;
   EXPECT_NE(disk.find("free on the disk - lower --replicates"), std::string::npos) << disk;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/files/sha256.h"
 
-#include <filesystem>
 #include <fstream>
 #include <string>
-#include <unistd.h>
 
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
+#include "engine/testing/folder_test.h"
 
 namespace headlab {
 namespace {
@@ -34,15 +33,15 @@ TEST(Sha256, GivesTheKnownAnswers) {
   EXPECT_NE(sum_of("abd", 3), of_abc);
 }
 
-TEST(Sha256, ReadsFiles) {
-  const std::string path =
-      std::filesystem::temp_directory_path() / ("headlab-sha256-" + std::to_string(::getpid()));
+class Sha256Files : public FolderTest {};
+
+TEST_F(Sha256Files, AreRead) {
+  const std::string path = at("file");
   EXPECT_THROW(sha256_of_file(path), RunFailed);
   std::ofstream(path) << "abc";
   EXPECT_EQ(sha256_of_file(path), of_abc);
   std::ofstream(path) << std::string(1000000, 'a');
   EXPECT_EQ(sha256_of_file(path), of_a_million_a);
-  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -263,12 +262,8 @@ TEST_F(TableFiles, AreToldApartByTheirFirstBytes) {
   EXPECT_EQ(rows_of(read_table(at("b.dat"))), (Rows{{1, 2}}));
   EXPECT_EQ(refusal_here([&] { read_table(at("c.npy")); }),
             "c.npy: is not an NPY file: it begins with other bytes");
-  EXPECT_EQ(refusal_here([&] { read_table(at("d.csv")); }),
-            "d.csv: cannot be opened: No such file or directory");
   EXPECT_EQ(refusal_line([&] { read_table(folder_.string()); }),
             folder_.string() + ": is a directory, needs a file");
-  EXPECT_EQ(refusal_line([] { read_file("/dev/zero", 1 << 20); }),
-            "/dev/zero: is a pipe or a device, needs a file");
 }
 
 }  // namespace

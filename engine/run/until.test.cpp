@@ -10,7 +10,6 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/run/run.h"
 #include "engine/scenario/world.h"
@@ -202,8 +201,6 @@ TEST_F(UntilRun, TargetsThatNoRunMeetsAreRefused) {
   const auto refusal = [](const Scenario& scenario, const std::string& text) {
     return refusal_line([&] { run(scenario, {.backend = "cpu"}, until(text)); });
   };
-  EXPECT_EQ(refusal(until_scenario(), "mse@#4=1%"),
-            "--until: mse@#4=1%: there is no such condition (allowed: #0 to #3)");
   EXPECT_EQ(refusal(until_scenario({"sweep={}"}), "mse@#1=1%"),
             "--until: mse@#1=1%: there is no such condition (allowed: #0)");
   EXPECT_EQ(refusal(until_scenario({"run.replicates=7"}), "mse=1%"),

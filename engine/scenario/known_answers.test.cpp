@@ -12,6 +12,7 @@
 
 #include "engine/run/run.h"
 #include "engine/scenario/scenario.h"
+#include "engine/scenario/testing/known_world.h"
 #include "kernels/testing/paths.h"
 
 namespace headlab {
@@ -38,38 +39,18 @@ struct Variant {
   bool drop_covariance = false;
 };
 
-/// TOML of a known case. JSON arrays are TOML arrays.
-std::string scenario_text(const json& known, const json& matrices, const json& x,
-                          const std::string& regression, const Variant& variant) {
-  const double sd = known["noise_sd"].get<double>() * std::sqrt(variant.noise_variance_factor);
-  const std::string kernel =
-      known.contains("temperature")
-          ? "{ law = \"softmax\", temperature = " + known["temperature"].dump() + " }"
-          : "{ law = \"gaussian\", bandwidth = " + known["bandwidth"].dump() + " }";
-  return "[scenario]\nname = \"known\"\n[data]\nn = " + known["n"].dump() +
-         "\ndesign = { law = \"normal\", dim = " + std::to_string(x.size()) +
-         " }\nregression = " + regression +
-         "\nnoise = { law = \"normal\", sd = " + json(sd).dump() +
-         " }\n[heads]\ncount = " + std::to_string(matrices.size()) +
-         "\ndim = " + std::to_string(matrices[0][0].size()) +
-         "\nsubspaces = { law = \"explicit\", matrices = " + matrices.dump() +
-         " }\nkernel = " + kernel + "\n[queries]\nlaw = \"points\"\npoints = [" + x.dump() +
-         "]\n[run]\nseed = 1\nreplicates = " + std::to_string(replicates) + "\nestimator = \"" +
-         variant.estimator + "\"\n";
-}
-
-ConditionEstimates simulate_text(const std::string& text) {
-  return run(parse_scenario(text, "known.toml"), {}).conditions.at(0).estimates;
+ConditionEstimates simulate(json known, const Variant& variant) {
+  known["noise_sd"] = known["noise_sd"].get<double>() * std::sqrt(variant.noise_variance_factor);
+  World world = test::known_world(known);
+  world.run = "seed = 1\nreplicates = " + std::to_string(replicates) + "\nestimator = \"" +
+              variant.estimator + "\"";
+  return run(parse_scenario(world.text(), "known.toml"), {}).conditions.at(0).estimates;
 }
 
 /// Biases, covariances and the MSE of a case with signal (`finite_n`, `softmax_finite_n`).
 void compare_with_signal(const json& known, const Variant& variant,
                          std::vector<Comparison>& comparisons) {
-  const std::string regression = "{ law = \"cosines\", amplitude = " + known["amplitude"].dump() +
-                                 ", frequency = " + known["frequency"].dump() +
-                                 ", phase = " + known["phase"].dump() + " }";
-  const ConditionEstimates e =
-      simulate_text(scenario_text(known, known["W"], known["x"], regression, variant));
+  const ConditionEstimates e = simulate(known, variant);
   const auto heads = known["H"].get<std::size_t>();
   for (std::size_t h = 0; h < heads; ++h) {
     comparisons.push_back({e.queries[0].head_bias[h], known["bias"][h]});
@@ -91,10 +72,10 @@ void compare_noise(const json& known, const Variant& variant,
   const double s = std::sqrt(1 - c * c);
   const double q0 = known["query_projection"][0];
   const double q1 = known["query_projection"][1];
-  const json matrices = {{{1.0}, {0.0}}, {{c}, {s}}};
-  const json x = {q0, (q1 - c * q0) / s};
-  const ConditionEstimates e =
-      simulate_text(scenario_text(known, matrices, x, "{ law = \"zero\" }", variant));
+  json two = known;
+  two["W"] = {{{1.0}, {0.0}}, {{c}, {s}}};
+  two["x"] = {q0, (q1 - c * q0) / s};
+  const ConditionEstimates e = simulate(two, variant);
   const auto& covariance = e.queries[0].head_covariance;
   comparisons.push_back({covariance[0], known["V"][0]});
   comparisons.push_back({covariance[3], known["V"][1]});

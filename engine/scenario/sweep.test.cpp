@@ -133,17 +133,8 @@ TEST(Sweep, LabelsAreAKeyThatVariesWithTheOthers) {
   EXPECT_EQ(to_toml(*value_at(all.condition(2), "a")), "2");
   EXPECT_EQ(to_toml(*value_at(all.condition(3), "labels.b")), "6");
   EXPECT_EQ(to_toml(*value_at(all.condition(3), "h.b")), "6");
-  EXPECT_EQ(conditions_of("[sweep]\na = [1, 2]\nlabels = [\"x\"]\n"),
-            "s.toml:5:10: sweep.labels: has 1 label, needs an array of 2, one a value");
-  EXPECT_EQ(conditions_of("[sweep]\na = [1, 2]\nlabels = [\"x\", \"x\"]\n"),
-            "s.toml:5:16: sweep.labels: has one label twice");
   EXPECT_EQ(conditions_of("[sweep]\na = [1, 2]\nlabels = [1, 2]\n"),
             "s.toml:5:11: sweep.labels: has an integer, needs strings");
-  EXPECT_EQ(conditions_of("[sweep]\na = [1, 2]\nlabel = \"x.y\"\n").substr(0, 71),
-            "s.toml:5:9: sweep.label: is not a name for a column, as \"angle (rad)\": ");
-  EXPECT_EQ(conditions_of("[[sweep]]\na = [1, 2]\n\"h.b\" = [5, 6]\nlabels = [\"x\", \"y\"]\n"),
-            "s.toml:6:10: sweep[0]: has labels and several keys that are crossed - give these keys "
-            "tables of their own, or zip = true");
 }
 
 TEST(Sweep, ComputesFormulasOfOtherKeys) {

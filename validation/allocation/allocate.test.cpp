@@ -11,7 +11,6 @@
 #include "engine/scenario/setup_laws.h"
 #include "engine/scenario/world.h"
 #include "engine/testing/refusal.h"
-#include "kernels/backends.h"
 #include "validation/allocation/allocation_json.h"
 #include "validation/allocation/block_runs.h"
 #include "validation/statistics/intervals.h"
@@ -213,8 +212,6 @@ TEST(Allocate, StopsWhereTimeIsUp) {
 }
 
 TEST(Allocate, RefusesBeforeItSimulates) {
-  EXPECT_EQ(refusal_line([&] { allocate(two_ways(0.5), 2, {}, {.replicates = 1000}); }),
-            "--replicates 1000: too few for a selection (allowed: at least 1024)");
   EXPECT_THROW(allocate(two_ways(0.5), 2, {.backend = "none"}), InvalidInput);
 }
 

@@ -215,10 +215,6 @@ TEST(AllocationScenarios, TakeTheDimensionsAskedFor) {
   };
   EXPECT_EQ(dims_of(7, {4, 2}), (std::vector<int>{2, 4}));
   EXPECT_EQ(dims_of(7, {3, 16}), (std::vector<int>{3}));
-  EXPECT_EQ(refusal_line([&] {
-              dims_of(7, {6, 16});
-            }),
-            "--dims: none is at most the budget 7 and the dimension 5 of the design");
 }
 
 TEST(AllocationScenarios, RefuseARuleThatSaysNothingOfTheKernel) {

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "engine/scenario/world.h"
-#include "kernels/backends.h"
 #include "kernels/kernel_laws.h"
 #include "validation/allocation/allocations.h"
 #include "validation/theory/theory.h"

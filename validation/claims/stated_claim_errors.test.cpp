@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
 #include "engine/testing/refusal.h"
 #include "validation/claims/testing/stated_claim_world.h"
 #include "validation/verdicts/validate.h"

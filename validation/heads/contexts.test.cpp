@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
+#include "engine/testing/refusal.h"
 #include "kernels/testing/known_layers.h"
 #include "validation/heads/leave_one_out.h"
 #include "validation/heads/measure.h"
@@ -268,19 +268,14 @@ TEST(LeaveOneOut, OfNumbersIsThatOfTheTokensTheyStandFor) {
 
 TEST(Contexts, AndPredictionsSayWhatTheyNeed) {
   const auto refused = [](const std::shared_ptr<ArrayFile>& file, const HeadSetting& setting) {
-    try {
-      layer_measured(file, setting);
-    } catch (const InvalidInput& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return refusal_line([&] { layer_measured(file, setting); });
   };
   const auto bare = test::MadeLayer().arrays();
   EXPECT_NE(refused(bare, {.target = "next_token"}).find("has no tokens"), std::string::npos);
   EXPECT_NE(refused(bare, {.leave_one_out = true}).find("has no tokens"), std::string::npos);
   EXPECT_NE(refused(bare, {.target = "array", .strata = "none"}).find("has no array target"),
             std::string::npos);
-  EXPECT_EQ(refused(bare, {.target = "output", .strata = "none"}), "no error");
+  EXPECT_EQ(refused(bare, {.target = "output", .strata = "none"}), "accepted");
   EXPECT_NE(refused(with_tokens(2), {.target = "output"}).find("has 42 tokens"), std::string::npos);
 }
 

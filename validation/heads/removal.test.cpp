@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
+#include "engine/testing/refusal.h"
 #include "kernels/decompositions.h"
 #include "validation/heads/testing/made_layer.h"
 
@@ -185,21 +185,16 @@ TEST(Removal, OrdersByLossesAndBySeed) {
 TEST(Removal, SaysWhatItNeeds) {
   const auto file = MadeLayer().arrays();
   file->remove("grad_z");
-  const auto refused = [&](const RemovalSetting& setting) -> std::string {
-    try {
-      require_removable({removable(file)}, setting);
-    } catch (const InvalidInput& error) {
-      return error.what();
-    }
-    return "";
+  const auto refused = [&](const RemovalSetting& setting) {
+    return refusal_line([&] { require_removable({removable(file)}, setting); });
   };
-  EXPECT_EQ(refused({}), "");
+  EXPECT_EQ(refused({}), "accepted");
   EXPECT_EQ(refused({.by = "sensitivity"}), "by: sensitivity needs gradients, which layer 0 lacks");
   file->put("length", {12}, std::vector<double>(12, 10), NumberKind::whole);
   EXPECT_EQ(refused({}),
             "refit: needs 192 tokens and 8 documents, there are 120 and 12 - give more, or plan "
             "without refit");
-  EXPECT_EQ(refused({.by = "spread", .refit = false}), "");
+  EXPECT_EQ(refused({.by = "spread", .refit = false}), "accepted");
 }
 
 }  // namespace

@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/files/error.h"
 #include "engine/run/run.h"
 #include "engine/scenario/scenario.h"
 #include "engine/testing/refusal.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Closed forms of heads whose projections are not all frames of one size.
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -12,7 +10,8 @@
 #include "engine/run/run.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/scenario.h"
-#include "kernels/testing/paths.h"
+#include "engine/scenario/testing/known_world.h"
+#include "kernels/testing/known_cases.h"
 #include "validation/theory/theory.h"
 
 namespace headlab {
@@ -20,54 +19,25 @@ namespace {
 
 using nlohmann::json;
 
-/// JSON on one line of TOML.
-std::string toml_line(const json& value) {
-  if (!value.is_object()) return value.dump();
-  std::string text;
-  for (const auto& [key, member] : value.items()) {
-    text += (text.empty() ? "" : ", ") + key + " = " + toml_line(member);
-  }
-  return "{ " + text + " }";
-}
-
 Condition sized_condition(const json& known, const std::string& subspaces, int heads, int k) {
-  return parse_scenario("[scenario]\nname = \"known\"\n[data]\nn = " + known["n"].dump() +
-                            "\ndesign = { law = \"normal\", dim = " + known["d"].dump() +
-                            " }\nregression = " + toml_line(known["regression"]) +
-                            "\nnoise = { law = \"normal\", sd = " + known["noise_sd"].dump() +
-                            " }\n[heads]\ncount = " + std::to_string(heads) +
-                            "\ndim = " + std::to_string(k) + "\nsubspaces = " + subspaces +
-                            "\nkernel = " + toml_line(known["kernel"]) +
-                            "\nmechanism = " + toml_line(known.value("mechanism", json::object())) +
-                            "\n[queries]\nlaw = \"points\"\npoints = [" + known["x"].dump() +
-                            "]\n[run]\nseed = 5\nreplicates = 20000\n",
-                        "known.toml")
-      .conditions.at(0);
+  World world = test::known_world(known);
+  world.heads = "count = " + std::to_string(heads) + "\ndim = " + std::to_string(k) +
+                "\nsubspaces = " + subspaces;
+  world.run = "seed = 5\nreplicates = 20000";
+  return world.condition();
 }
 
 /// A known case of two heads on one subspace, of which the second is compressed.
 Condition known_fidelity(const json& known) {
-  const std::string covariance = known["covariance"].dump();
-  return parse_scenario(
-             "[scenario]\nname = \"known\"\n[data]\nn = " + known["n"].dump() +
-                 "\ndesign = { law = \"normal\", dim = 2, covariance = " + covariance +
-                 " }\nregression = " + toml_line(known["regression"]) +
-                 "\nnoise = { law = \"normal\", sd = " + known["noise_sd"].dump() +
-                 " }\n[heads]\ncount = 2\ndim = 2\nsubspaces = { law = \"explicit\", matrices = " +
-                 known["W"].dump() + ", query_matrices = " + known["query_matrices"].dump() +
-                 " }\nkernel = " + toml_line(known["kernel"]) + "\nmechanism = " +
-                 toml_line(known["mechanism"]) + "\n[queries]\nlaw = \"points\"\npoints = [" +
-                 known["x"].dump() + "]\n[run]\nreplicates = 8\n",
-             "known.toml")
-      .conditions.at(0);
+  World world = test::known_world(known);
+  world.design = "{ law = \"normal\", dim = 2, covariance = " + known["covariance"].dump() + " }";
+  world.run = "replicates = 8";
+  return world.condition();
 }
 
 TEST(HeadSizes, OfCompressedHeadsHaveTheKnownFidelity) {
-  const auto folder = std::filesystem::path(test::known_answers()).parent_path();
-  const json all = json::parse(std::ifstream(folder / "known-answers-mechanisms.json"))["cases"];
   std::vector<double> distances;
-  for (const json& known : all) {
-    if (known["kind"] != "fidelity") continue;
+  for (const json& known : test::known_cases("mechanisms", "fidelity")) {
     const json& expected = known["expected"];
     const HeadTheory found =
         compute_theory(known_fidelity(known["scenario"]), TheorySource::exact, 1).heads[0];
@@ -92,7 +62,7 @@ TEST(HeadSizes, EachHeadHasTheFiguresOfItsSize) {
   for (const char* kernel : {"gaussian", "softmax"}) {
     const json setting = {
         {"n", 60},
-        {"d", 3},
+        {"W", json::parse("[[[1], [0], [0]]]")},
         {"regression",
          {{"law", "additive"}, {"amplitude", {1, 1, 0.5}}, {"frequency", {1, 0.7, 1}}}},
         {"noise_sd", 0.5},

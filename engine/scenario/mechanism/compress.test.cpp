@@ -2,8 +2,6 @@
 #include "engine/scenario/mechanism/compress.h"
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -13,10 +11,10 @@
 #include "engine/scenario/mechanism/low_rank.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/subspaces.h"
-#include "engine/scenario/world.h"
+#include "engine/scenario/testing/known_world.h"
 #include "engine/testing/refusal.h"
 #include "kernels/decompositions.h"
-#include "kernels/testing/paths.h"
+#include "kernels/testing/known_cases.h"
 
 namespace headlab {
 namespace {
@@ -265,32 +263,20 @@ double squared_distance(const QueryErrorTerms<Estimate>& at) {
 }
 
 TEST(Compress, SimulatesTheKnownFidelity) {
-  const auto folder = std::filesystem::path(test::known_answers()).parent_path();
-  const json all = json::parse(std::ifstream(folder / "known-answers-mechanisms.json"))["cases"];
   std::vector<double> distances;
-  for (const json& known : all) {
-    if (known["kind"] != "fidelity") continue;
-    const json& s = known["scenario"];
-    const json& given = s["mechanism"]["compress"];
-    const auto scenario = [&](const std::string& rank) {
-      return parse_scenario(
-          "[scenario]\nname = \"fidelity\"\n[data]\nn = " + s["n"].dump() +
-              "\ndesign = { law = \"normal\", dim = 2, covariance = " + s["covariance"].dump() +
-              " }\nregression = { law = \"cosines\", amplitude = " +
-              s["regression"]["amplitude"].dump() + ", frequency = " +
-              s["regression"]["frequency"].dump() + ", phase = " + s["regression"]["phase"].dump() +
-              " }\nnoise = { law = \"normal\", sd = " + s["noise_sd"].dump() +
-              " }\n[heads]\ncount = 2\ndim = 2\nsubspaces = { law = \"explicit\", matrices = " +
-              s["W"].dump() + ", query_matrices = " + s["query_matrices"].dump() +
-              " }\nkernel = { law = \"softmax\", temperature = " +
-              s["kernel"]["temperature"].dump() + " }\nmechanism = { compress = { by = " +
-              given["by"].dump() + ", rank = " + rank + ", queries = " + given["queries"].dump() +
-              " } }\n[queries]\nlaw = \"points\"\npoints = [" + s["x"].dump() +
-              "]\n[run]\nseed = 5\nreplicates = 20000\n",
-          "fidelity.toml");
+  for (const json& known : test::known_cases("mechanisms", "fidelity")) {
+    const auto scenario = [&](const json& rank) {
+      json given = known["scenario"];
+      given["mechanism"]["compress"]["rank"] = rank;
+      World world = test::known_world(given);
+      world.design =
+          "{ law = \"normal\", dim = 2, covariance = " + given["covariance"].dump() + " }";
+      world.run = "seed = 5\nreplicates = 20000";
+      return parse_scenario(world.text(), "fidelity.toml");
     };
-    const auto found =
-        run(scenario(given["rank"].dump()), {}).conditions.at(0).estimates.queries.at(0);
+    const auto found = run(scenario(known["scenario"]["mechanism"]["compress"]["rank"]), {})
+                           .conditions.at(0)
+                           .estimates.queries.at(0);
     const json& expected = known["expected"];
     double squares = 0;
     const auto compare = [&](const Estimate& figure, const json& exact) {
@@ -308,7 +294,7 @@ TEST(Compress, SimulatesTheKnownFidelity) {
     distances.push_back(squared_distance(found));
     EXPECT_NEAR(distances.back() / expected["squared_distance_of_the_heads"].get<double>(), 1, 0.1);
     // The control: heads of full rank do not differ.
-    const auto plain = run(scenario("2"), {}).conditions.at(0).estimates.queries.at(0);
+    const auto plain = run(scenario(2), {}).conditions.at(0).estimates.queries.at(0);
     EXPECT_EQ(squared_distance(plain), 0);
   }
   ASSERT_EQ(distances.size(), 2u);

@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <random>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "kernels/testing/paths.h"
+#include "kernels/testing/known_cases.h"
 
 namespace headlab {
 namespace {
@@ -19,16 +17,6 @@ using Eigen::ArrayXd;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 using nlohmann::json;
-
-std::vector<json> known_low_rank(const std::string& kind) {
-  const auto folder = std::filesystem::path(test::known_answers()).parent_path();
-  const json all = json::parse(std::ifstream(folder / "known-answers-mechanisms.json"))["cases"];
-  std::vector<json> found;
-  for (const json& known : all) {
-    if (known["kind"] == kind) found.push_back(known);
-  }
-  return found;
-}
 
 MatrixXd matrix_of(const json& rows) {
   MatrixXd m(static_cast<Eigen::Index>(rows.size()), static_cast<Eigen::Index>(rows[0].size()));
@@ -71,7 +59,7 @@ double total_variation(const ArrayXd& a, const ArrayXd& b) {
 }
 
 TEST(LowRank, HasTheKnownMapsOfMatrices) {
-  const auto all = known_low_rank("low_rank_matrices");
+  const auto all = test::known_cases("mechanisms", "low_rank_matrices");
   EXPECT_EQ(all.size(), 2u);
   for (const json& known : all) {
     const json& expected = known["expected"];
@@ -103,7 +91,7 @@ TEST(LowRank, HasTheKnownMapsOfMatrices) {
 }
 
 TEST(LowRank, HasTheKnownMapsOfMoments) {
-  const auto all = known_low_rank("low_rank_moments");
+  const auto all = test::known_cases("mechanisms", "low_rank_moments");
   EXPECT_EQ(all.size(), 2u);
   for (const json& known : all) {
     const MomentRoot keys = root_of_moment(matrix_of(known["input"]["key_second_moments"]));
@@ -121,7 +109,7 @@ TEST(LowRank, HasTheKnownMapsOfMoments) {
 }
 
 TEST(LowRank, ACommonMeanOfKeysTakesTheFirstSingularVector) {
-  const auto all = known_low_rank("low_rank_common_mean");
+  const auto all = test::known_cases("mechanisms", "low_rank_common_mean");
   ASSERT_EQ(all.size(), 1u);
   const MatrixXd k = matrix_of(all[0]["input"]["keys"]);
   const MatrixXd q = matrix_of(all[0]["input"]["queries"]);

@@ -2,74 +2,40 @@
 #include "engine/scenario/mechanism/mechanism.h"
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/run/run.h"
 #include "engine/scenario/scenario.h"
+#include "engine/scenario/testing/known_world.h"
 #include "engine/testing/refusal.h"
 #include "kernels/laws.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/training_set.h"
-#include "kernels/testing/paths.h"
+#include "kernels/testing/known_cases.h"
 
 namespace headlab {
 namespace {
 
 using nlohmann::json;
 
-json known_cases() {
-  const auto folder = std::filesystem::path(test::known_answers()).parent_path();
-  return json::parse(std::ifstream(folder / "known-answers-mechanisms.json"))["cases"];
-}
-
-/// JSON as TOML on one line.
-std::string toml(const json& value) {
-  if (!value.is_object()) return value.dump();
-  std::string text;
-  for (const auto& [key, member] : value.items()) {
-    text += (text.empty() ? "" : ", ") + key + " = " + toml(member);
-  }
-  return "{ " + text + " }";
+std::vector<json> known_mechanisms() {
+  return test::known_cases("mechanisms");
 }
 
 std::string scenario_text(const json& known, std::uint64_t replicates) {
-  const json mechanism = known.value("mechanism", json::object());
-  return "[scenario]\nname = \"known\"\n[data]\nn = " + known["n"].dump() +
-         "\ndesign = { law = \"normal\", dim = " + known["d"].dump() +
-         " }\nsequence = " + toml(known.value("sequence", json{{"law", "independent"}})) +
-         "\nregression = " + toml(known["regression"]) +
-         "\nnoise = { law = \"normal\", sd = " + known["noise_sd"].dump() +
-         " }\n[heads]\ncount = " + known["H"].dump() + "\ndim = " + known["k"].dump() +
-         "\nsubspaces = { law = \"explicit\", matrices = " + known["W"].dump() +
-         " }\nkernel = " + toml(known["kernel"]) + "\nmechanism = " + toml(mechanism) +
-         "\n[queries]\nlaw = \"points\"\npoints = [" + known["x"].dump() +
-         "]\n[run]\nseed = 5\nreplicates = " + std::to_string(replicates) + "\n";
+  World world = test::known_world(known);
+  world.run = "seed = 5\nreplicates = " + std::to_string(replicates);
+  return world.text();
 }
 
 Condition condition_of(const std::string& text) {
   return parse_scenario(text, "known.toml").conditions.at(0);
 }
 
-/// The training set with the design points given.
-TrainingSet given_sample(const json& known, const Plan& plan) {
-  TrainingSet sample;
-  for (const json& row : known["X"]) {
-    const auto x = row.get<std::vector<double>>();
-    sample.x.insert(sample.x.end(), x.begin(), x.end());
-    sample.regression.push_back(std::visit(
-        [&](const auto& m) { return m(plan.table.exact(), x.data(), 1, 0); }, *plan.regression));
-    sample.noise_sd.push_back(known["noise_sd"]);
-    sample.noise.push_back(0);
-  }
-  return sample;
-}
-
 double largest_difference(const json& known, const Plan& plan, const json& expected) {
-  const TrainingSet tokens = tokens_of(plan, given_sample(known, plan));
+  const TrainingSet tokens = tokens_of(plan, test::given_sample(known, plan));
   const MomentLayout layout = plan.layout();
   std::vector<std::vector<double>> weights;
   WindowCounts windows;
@@ -101,7 +67,7 @@ double largest_difference(const json& known, const Plan& plan, const json& expec
 
 TEST(Mechanism, ReproducesTheKnownGivenDesigns) {
   int count = 0;
-  for (const json& known : known_cases()) {
+  for (const json& known : known_mechanisms()) {
     if (known["kind"] != "given_design") continue;
     const json& scenario = known["scenario"];
     json given = scenario;
@@ -123,7 +89,7 @@ TEST(Mechanism, ReproducesTheKnownGivenDesigns) {
 }
 
 TEST(Sequence, HasTheKnownBits) {
-  for (const json& known : known_cases()) {
+  for (const json& known : known_mechanisms()) {
     if (known["kind"] != "ar1_arithmetic") continue;
     std::vector<float> z;
     for (const json& normal : known["input"]["normals"]) z.push_back(normal.get<float>());
@@ -167,7 +133,7 @@ struct JointZ {
 
 JointZ simulate_known(const std::string& backend, std::uint64_t replicates, bool stages) {
   JointZ joint;
-  for (const json& known : known_cases()) {
+  for (const json& known : known_mechanisms()) {
     const json scenario = known.value("scenario", json::object());
     const json mechanism = scenario.value("mechanism", json::object());
     if ((mechanism.empty() && !scenario.contains("sequence")) || scenario.contains("X") ||
@@ -225,7 +191,7 @@ Estimate kept_by_first_head(const Plan& plan, bool count, std::uint64_t replicat
 
 TEST(Mechanism, KeepsTheKnownShares) {
   std::vector<json> blocks, unions;
-  for (const json& known : known_cases()) {
+  for (const json& known : known_mechanisms()) {
     if (known["kind"] == "block_choice") blocks.push_back(known);
     if (known["kind"] == "union") unions.push_back(known);
   }
@@ -249,18 +215,22 @@ TEST(Mechanism, KeepsTheKnownShares) {
   EXPECT_EQ(kept_by_first_head(plan, true, 10).value, 4);
 }
 
+Condition with_stages(const std::string& mechanism, const std::string& kernel = "gaussian",
+                      const std::string& subspaces = "orthogonal", int n = 12) {
+  const std::string width = kernel == "softmax" ? "temperature" : "bandwidth";
+  return World{.n = std::to_string(n),
+               .design = "{ law = \"normal\", dim = 4 }",
+               .heads = "count = 2\ndim = 2\nsubspaces = { law = \"" + subspaces +
+                        "\" }\nmechanism = " + mechanism,
+               .kernel = "{ law = \"" + kernel + "\", " + width + " = 0.5 }",
+               .points = "[[0, 0, 0, 0]]",
+               .run = "replicates = 8"}
+      .condition();
+}
+
 std::string refusal(const std::string& mechanism, const std::string& kernel = "gaussian",
                     const std::string& subspaces = "orthogonal", int n = 12) {
-  const std::string width = kernel == "softmax" ? "temperature" : "bandwidth";
-  return refusal_line([&] {
-    condition_of("[scenario]\nname = \"s\"\n[data]\nn = " + std::to_string(n) +
-                 "\ndesign = { law = \"normal\", dim = 4 }\nregression = { law = \"zero\" }\n"
-                 "noise = { law = \"normal\", sd = 1 }\n[heads]\ncount = 2\ndim = 2\n"
-                 "subspaces = { law = \"" +
-                 subspaces + "\" }\nkernel = { law = \"" + kernel + "\", " + width +
-                 " = 0.5 }\nmechanism = " + mechanism +
-                 "\n[queries]\nlaw = \"points\"\npoints = [[0, 0, 0, 0]]\n[run]\nreplicates = 8\n");
-  });
+  return refusal_line([&] { with_stages(mechanism, kernel, subspaces, n); });
 }
 
 TEST(Mechanism, RefusesWhatCannotBe) {
@@ -342,44 +312,33 @@ TEST(Mechanism, RefusesWhatCannotBe) {
 }
 
 TEST(Mechanism, IsOffWhereAStageDoesNothing) {
-  const auto condition = [](const std::string& stages) {
-    return condition_of(
-        "[scenario]\nname = \"s\"\n[data]\nn = 12\ndesign = { law = \"normal\", "
-        "dim = 4 }\nregression = { law = \"zero\" }\nnoise = { law = \"normal\", "
-        "sd = 1 }\n[heads]\ncount = 2\ndim = 2\nsubspaces = { law = "
-        "\"orthogonal\" }\nkernel = { law = \"gaussian\", bandwidth = 0.5 }\n"
-        "mechanism = " +
-        stages +
-        "\n[queries]\nlaw = \"points\"\npoints = [[0, 0, 0, 0]]\n[run]\n"
-        "replicates = 8\n");
-  };
   for (const char* stages : {"{}", "{ merge = 1 }", "{ levels = [1] }", "{ levels = [1, 0] }",
                              "{ window = 12 }", "{ window = 40, sinks = 3, skip = 0 }",
                              "{ window = 2, sinks = 40 }", "{ window = [2, 3], sinks = [12, 9] }",
                              "{ keep = { top = 12 } }", "{ keep = { fraction = 1 } }",
                              "{ keep = { block = 5, top = 3 } }", "{ transform = { mix = 0 } }"}) {
-    EXPECT_TRUE(make_plan(condition(stages)).mechanism.off()) << stages;
-    EXPECT_EQ(stages_in_force(condition(stages)), std::vector<std::string>{}) << stages;
+    EXPECT_TRUE(make_plan(with_stages(stages)).mechanism.off()) << stages;
+    EXPECT_EQ(stages_in_force(with_stages(stages)), std::vector<std::string>{}) << stages;
   }
   for (const char* stages : {"{ merge = 2 }", "{ merge = { stride = 1, gate = 0.5 } }",
                              "{ levels = [0, 1] }", "{ window = 11 }", "{ skip = 1 }",
                              "{ keep = { top = 11 } }", "{ keep = { ratio = 1e-9 } }"}) {
-    EXPECT_FALSE(make_plan(condition(stages)).mechanism.off()) << stages;
-    EXPECT_EQ(stages_in_force(condition(stages)).size(), 1u) << stages;
+    EXPECT_FALSE(make_plan(with_stages(stages)).mechanism.off()) << stages;
+    EXPECT_EQ(stages_in_force(with_stages(stages)).size(), 1u) << stages;
   }
   // One that another makes idle is not in force, and transform is, though plans have no part for
   // it.
-  EXPECT_EQ(stages_in_force(condition("{ keep = { top = 4 }, window = 4, sinks = 0, merge = 2, "
-                                      "transform = { mix = 0.1 } }")),
+  EXPECT_EQ(stages_in_force(with_stages("{ keep = { top = 4 }, window = 4, sinks = 0, merge = 2, "
+                                        "transform = { mix = 0.1 } }")),
             (std::vector<std::string>{"transform", "merge", "window"}));
   // A window whose sinks see every token is idle with them, whatever else there is.
   using Names = std::vector<std::string>;
-  EXPECT_EQ(stages_in_force(condition("{ window = 4, sinks = 40, skip = 1, merge = 2 }")),
+  EXPECT_EQ(stages_in_force(with_stages("{ window = 4, sinks = 40, skip = 1, merge = 2 }")),
             (Names{"merge", "skip"}));
-  EXPECT_EQ(stages_in_force(condition("{ window = 4, sinks = [40, 2], keep = { ratio = 0.1 } }")),
+  EXPECT_EQ(stages_in_force(with_stages("{ window = 4, sinks = [40, 2], keep = { ratio = 0.1 } }")),
             (Names{"window", "sinks", "keep"}));
-  EXPECT_EQ(stages_in_force(condition("{ window = 4, sinks = 0 }")), Names{"window"});
-  EXPECT_EQ(stages_in_force(condition("{ transform = { matrix = [[1, 0], [0, 1]] } }")),
+  EXPECT_EQ(stages_in_force(with_stages("{ window = 4, sinks = 0 }")), Names{"window"});
+  EXPECT_EQ(stages_in_force(with_stages("{ transform = { matrix = [[1, 0], [0, 1]] } }")),
             std::vector<std::string>{});
 }
 

@@ -2,8 +2,6 @@
 #include "engine/scenario/stack/stack_setting.h"
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <set>
 #include <string>
 
@@ -12,32 +10,18 @@
 
 #include "engine/moments/layer_estimates.h"
 #include "engine/run/simulate.h"
+#include "engine/scenario/testing/known_world.h"
 #include "engine/testing/refusal.h"
 #include "kernels/backends.h"
 #include "kernels/plan.h"
 #include "kernels/stack/layers.h"
 #include "kernels/stack/worker.h"
-#include "kernels/testing/paths.h"
+#include "kernels/testing/known_cases.h"
 
 namespace headlab {
 namespace {
 
 using nlohmann::json;
-
-json depth_known_cases() {
-  const auto folder = std::filesystem::path(test::known_answers()).parent_path();
-  return json::parse(std::ifstream(folder / "known-answers-depth.json"))["cases"];
-}
-
-/// JSON as TOML on one line.
-std::string inline_toml(const json& value) {
-  if (!value.is_object()) return value.dump();
-  std::string text;
-  for (const auto& [key, member] : value.items()) {
-    text += (text.empty() ? "" : ", ") + key + " = " + inline_toml(member);
-  }
-  return "{ " + text + " }";
-}
 
 /// The tables of a known scenario.
 std::string stack_toml(const json& scenario) {
@@ -45,7 +29,7 @@ std::string stack_toml(const json& scenario) {
   for (const auto& [table, members] : scenario.items()) {
     text += "[" + table + "]\n";
     for (const auto& [key, value] : members.items()) {
-      text += key + " = " + inline_toml(value) + "\n";
+      text += key + " = " + test::toml_line(value) + "\n";
     }
   }
   return text;
@@ -66,7 +50,7 @@ struct NamedMetrics {
 
 TEST(stack_setting, reads_the_known_answers_and_gives_them) {
   std::set<std::string> kinds;
-  for (const json& known : depth_known_cases()) {
+  for (const json& known : test::known_cases("depth")) {
     if (!known.contains("scenario")) continue;
     const Plan plan = make_stack_plan(parse_stack(stack_toml(known["scenario"])));
     kinds.insert(known["kind"]);
@@ -94,7 +78,7 @@ TEST(stack_setting, reads_the_known_answers_and_gives_them) {
 
 TEST(stack_setting, simulates_to_the_known_expectations) {
   // One case by the way of a run: reader, plan, worker, tree, jackknife.
-  for (const json& known : depth_known_cases()) {
+  for (const json& known : test::known_cases("depth")) {
     if (known["kind"] != "fixed_attention") continue;
     const Plan plan = make_stack_plan(parse_stack(stack_toml(known["scenario"])));
     const auto backend = make_backend("cpu");

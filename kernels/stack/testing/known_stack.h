@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -15,19 +13,13 @@
 
 #include "kernels/stack/metrics.h"
 #include "kernels/stack/stack.h"
-#include "kernels/testing/paths.h"
+#include "kernels/testing/known_cases.h"
 
 namespace headlab {
 
 /// Cases of a kind.
 inline std::vector<nlohmann::json> known_depth_cases(const std::string& kind) {
-  const auto folder = std::filesystem::path(test::known_answers()).parent_path();
-  std::vector<nlohmann::json> found;
-  const auto all = nlohmann::json::parse(std::ifstream(folder / "known-answers-depth.json"));
-  for (const auto& known : all["cases"]) {
-    if (known["kind"] == kind) found.push_back(known);
-  }
-  return found;
+  return test::known_cases("depth", kind);
 }
 
 inline Eigen::MatrixXd matrix_from(const nlohmann::json& rows) {

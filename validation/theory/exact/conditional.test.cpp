@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/run/run.h"
-#include "engine/scenario/world.h"
+#include "engine/scenario/testing/known_world.h"
 #include "kernels/laws.h"
 #include "kernels/testing/paths.h"
 
@@ -18,33 +18,10 @@ namespace {
 using nlohmann::json;
 
 Condition condition_of(const json& known) {
-  return World{.n = known["n"].dump() + "\nfixed_design = true",
-               .design = "{ law = \"normal\", dim = " + known["d"].dump() + " }",
-               .regression = "{ law = \"cosines\", amplitude = " + known["amplitude"].dump() +
-                             ", frequency = " + known["frequency"].dump() +
-                             ", phase = " + known["phase"].dump() + " }",
-               .noise = "{ law = \"normal\", sd = " + known["noise_sd"].dump() + " }",
-               .heads = "count = " + known["H"].dump() + "\ndim = " + known["k"].dump() +
-                        "\nsubspaces = { law = \"explicit\", matrices = " + known["W"].dump() +
-                        " }",
-               .kernel = "{ law = \"gaussian\", bandwidth = " + known["bandwidth"].dump() + " }",
-               .points = "[" + known["x"].dump() + "]",
-               .run = "seed = 1\nreplicates = 20"}
-      .condition();
-}
-
-/// The known design in place of the drawn one.
-TrainingSet sample_of(const Plan& plan, const json& known) {
-  TrainingSet sample = draw_training_set(plan, 0);
-  sample.x.clear();
-  sample.regression.clear();
-  for (const auto& row : known["X"]) {
-    const auto x = row.get<std::vector<double>>();
-    sample.x.insert(sample.x.end(), x.begin(), x.end());
-    sample.regression.push_back(std::visit(
-        [&](const auto& m) { return m(plan.table.exact(), x.data(), 1, 0u); }, *plan.regression));
-  }
-  return sample;
+  World world = test::known_world(known);
+  world.n += "\nfixed_design = true";
+  world.run = "seed = 1\nreplicates = 20";
+  return world.condition();
 }
 
 /// Largest difference to the known means and covariances; NaN is infinite.
@@ -70,7 +47,7 @@ TEST(ConditionalTheory, GivesTheKnownAnswers) {
   ASSERT_EQ(cases.size(), 2u);
   for (const json& known : cases) {
     const Plan plan = make_plan(condition_of(known));
-    TrainingSet sample = sample_of(plan, known);
+    TrainingSet sample = test::given_sample(known, plan);
     EXPECT_LE(distance(plan, conditional_theory(plan, sample).queries.at(0), known), 1e-12);
     // Negative control: one point of the design a little off.
     sample.x[0] += 1e-8;

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/run/run.h"
-#include "engine/scenario/scenario.h"
+#include "engine/scenario/testing/known_world.h"
 #include "kernels/kernel_laws.h"
 #include "kernels/testing/paths.h"
 
@@ -24,41 +24,6 @@ using nlohmann::json;
 const json& known_answers() {
   static const json answers = json::parse(std::ifstream(test::known_answers()));
   return answers;
-}
-
-/// TOML of a scenario; JSON arrays are TOML arrays.
-struct Text {
-  std::string n, design, regression, noise, heads, dim, matrices, kernel, x;
-  std::uint64_t replicates = 100;
-
-  Condition condition() const {
-    return parse_scenario(
-               "[scenario]\nname = \"first order\"\n[data]\nn = " + n + "\ndesign = " + design +
-                   "\nregression = " + regression + "\nnoise = " + noise +
-                   "\n[heads]\ncount = " + heads + "\ndim = " + dim +
-                   "\nsubspaces = { law = \"explicit\", matrices = " + matrices +
-                   " }\nkernel = " + kernel + "\n[queries]\nlaw = \"points\"\npoints = " + x +
-                   "\n[run]\nseed = 3\nreplicates = " + std::to_string(replicates),
-               "first_order.toml")
-        .conditions.at(0);
-  }
-};
-
-Text text_of(const json& known) {
-  const bool softmax = known.contains("temperature");
-  return {.n = known["n"].dump(),
-          .design = "{ law = \"normal\", dim = " + known["d"].dump() + " }",
-          .regression = "{ law = \"cosines\", amplitude = " + known["amplitude"].dump() +
-                        ", frequency = " + known["frequency"].dump() +
-                        ", phase = " + known["phase"].dump() + " }",
-          .noise = "{ law = \"normal\", sd = " + known["noise_sd"].dump() + " }",
-          .heads = known["H"].dump(),
-          .dim = known["k"].dump(),
-          .matrices = known["W"].dump(),
-          .kernel = softmax
-                        ? "{ law = \"softmax\", temperature = " + known["temperature"].dump() + " }"
-                        : "{ law = \"gaussian\", bandwidth = " + known["bandwidth"].dump() + " }",
-          .x = "[" + known["x"].dump() + "]"};
 }
 
 /// Largest relative difference between biases and covariances and the known ones; NaN is infinite.
@@ -82,7 +47,9 @@ TEST(FirstOrder, GivesTheKnownAnswers) {
   int cases = 0;
   for (const char* name : {"first_order", "softmax_first_order"}) {
     for (const json& known : known_answers()[name]) {
-      TheoryModel model = theory_model(text_of(known).condition());
+      World world = test::known_world(known);
+      world.run = "replicates = 100";
+      TheoryModel model = theory_model(world.condition());
       EXPECT_LE(distance(first_order(model).at(0), known), 1e-10) << name;
       // Negative controls: one point fewer, noise a little stronger.
       --model.n;
@@ -96,16 +63,18 @@ TEST(FirstOrder, GivesTheKnownAnswers) {
   EXPECT_GE(cases, 4);
 }
 
-Text noise_alone(const std::string& n, const std::string& kernel) {
+const std::string seed_3 = "seed = 3\nreplicates = ";
+
+World noise_alone(const std::string& n, const std::string& kernel) {
   return {.n = n,
           .design = "{ law = \"normal\", dim = 2 }",
-          .regression = "{ law = \"zero\" }",
           .noise = "{ law = \"normal\", sd = 1 }",
-          .heads = "2",
-          .dim = "1",
-          .matrices = "[[[1], [0]], [[0.6], [0.8]]]",
+          .heads =
+              "count = 2\ndim = 1\nsubspaces = { law = \"explicit\", matrices = [[[1], [0]], "
+              "[[0.6], [0.8]]] }",
           .kernel = kernel,
-          .x = "[[0.4, -0.2]]"};
+          .points = "[[0.4, -0.2]]",
+          .run = seed_3 + "100"};
 }
 
 TEST(FirstOrder, TheNextTermOfNoiseIsTheOneByHand) {
@@ -128,7 +97,7 @@ TEST(FirstOrder, TheNextTermOfNoiseIsTheOneByHand) {
   EXPECT_EQ(theory.bias_remainder(0), 0);
 }
 
-QueryEstimates simulate_one(const Text& text) {
+QueryEstimates simulate_one(const World& text) {
   Scenario scenario;
   scenario.conditions = {text.condition()};
   return run(scenario, {.threads = 1}).conditions.at(0).estimates.queries.at(0);
@@ -160,18 +129,18 @@ double largest_z(const QueryEstimates& simulated, const FirstOrder& theory, doub
 }
 
 TEST(FirstOrder, TheNextTermTakesItToTheSimulation) {
-  Text gaussian = noise_alone("100", "{ law = \"gaussian\", bandwidth = 0.5 }");
-  Text softmax = noise_alone("60", "{ law = \"softmax\", temperature = 0.8 }");
-  Text uneven = gaussian;
+  World gaussian = noise_alone("100", "{ law = \"gaussian\", bandwidth = 0.5 }");
+  World softmax = noise_alone("60", "{ law = \"softmax\", temperature = 0.8 }");
+  World uneven = gaussian;
   uneven.noise = "{ law = \"heteroscedastic\", sd = 0.5, slope = 2, direction = [1.0, 0.3] }";
-  Text signal = noise_alone("25", "{ law = \"gaussian\", bandwidth = 0.5 }");
+  World signal = noise_alone("25", "{ law = \"gaussian\", bandwidth = 0.5 }");
   signal.regression =
       "{ law = \"cosines\", amplitude = [1.0], frequency = [[2.0, -0.7]], phase = [0.4] }";
   signal.noise = "{ law = \"normal\", sd = 0.05 }";
-  Text linear = signal;
+  World linear = signal;
   linear.regression = "{ law = \"linear\", coefficients = [1.0, 0.5] }";
-  for (Text& text : std::vector<Text>{gaussian, softmax, uneven, signal, linear}) {
-    text.replicates = text.n == "25" ? 400000 : 60000;
+  for (World& text : std::vector<World>{gaussian, softmax, uneven, signal, linear}) {
+    text.run = seed_3 + (text.n == "25" ? "400000" : "60000");
     const QueryEstimates simulated = simulate_one(text);
     const FirstOrder theory = first_order(theory_model(text.condition())).at(0);
     EXPECT_LT(largest_z(simulated, theory, 1), 5) << text.kernel << text.noise;
@@ -182,11 +151,11 @@ TEST(FirstOrder, TheNextTermTakesItToTheSimulation) {
 }
 
 TEST(FirstOrder, TheNextTermOfABiasTakesItToTheSimulation) {
-  Text text = noise_alone("30", "{ law = \"gaussian\", bandwidth = 0.4 }");
+  World text = noise_alone("30", "{ law = \"gaussian\", bandwidth = 0.4 }");
   text.regression = "{ law = \"linear\", coefficients = [1.0, 0.5] }";
   text.noise = "{ law = \"normal\", sd = 0.05 }";
-  text.x = "[[1.2, 0.5]]";
-  text.replicates = 2000000;
+  text.queries = "law = \"points\"\npoints = [[1.2, 0.5]]";
+  text.run = seed_3 + "2000000";
   const QueryEstimates simulated = simulate_one(text);
   const FirstOrder theory = first_order(theory_model(text.condition())).at(0);
   const auto z = [&](double share) {
@@ -203,12 +172,12 @@ TEST(FirstOrder, TheNextTermOfABiasTakesItToTheSimulation) {
 
 TEST(FirstOrder, HoldsForCorrelatedAndMixtureDesigns) {
   // Large n, so that the remainder is small compared with the standard errors.
-  Text text = noise_alone("3000", "{ law = \"gaussian\", bandwidth = 0.5 }");
+  World text = noise_alone("3000", "{ law = \"gaussian\", bandwidth = 0.5 }");
   text.regression =
       "{ law = \"cosines\", amplitude = [1.0], frequency = [[1.2, -0.7]], phase = [0.4] }";
   text.noise = "{ law = \"normal\", sd = 0.4 }";
-  text.x = "[[1.0, -0.6]]";
-  text.replicates = 1500;
+  text.queries = "law = \"points\"\npoints = [[1.0, -0.6]]";
+  text.run = seed_3 + "1500";
   for (const char* design :
        {"{ law = \"normal\", dim = 2, mean = [0.3, -0.2], covariance = [[1.8, 0.9], [0.9, 0.7]] }",
         "{ law = \"mixture\", weights = [0.4, 0.6], means = [[0.5, 1], [-1, 0]], covariances = "
@@ -228,7 +197,7 @@ TEST(FirstOrder, HoldsForCorrelatedAndMixtureDesigns) {
 }
 
 TEST(FirstOrder, SharesOneComponentCutInTwo) {
-  Text text = noise_alone("50", "{ law = \"gaussian\", bandwidth = 0.5 }");
+  World text = noise_alone("50", "{ law = \"gaussian\", bandwidth = 0.5 }");
   const HeadTheory whole = first_order(theory_model(text.condition())).at(0);
   text.design = "{ law = \"mixture\", weights = [0.3, 0.7], means = [[0, 0], [0, 0]] }";
   const HeadTheory halves = first_order(theory_model(text.condition())).at(0);

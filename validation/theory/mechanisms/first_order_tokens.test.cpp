@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/error.h"
 #include "engine/scenario/world.h"
 #include "kernels/plan.h"
 #include "validation/theory/mechanisms/token_model.h"

@@ -2,17 +2,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/scenario/scenario.h"
+#include "engine/scenario/testing/known_world.h"
 #include "kernels/plan.h"
-#include "kernels/testing/paths.h"
+#include "kernels/testing/known_cases.h"
 #include "validation/theory/mechanisms/finite_n_tokens.h"
 #include "validation/theory/mechanisms/token_model.h"
 #include "validation/theory/theory.h"
@@ -22,35 +20,14 @@ namespace {
 
 using nlohmann::json;
 
-json known_mechanisms() {
-  const auto folder = std::filesystem::path(test::known_answers()).parent_path();
-  return json::parse(std::ifstream(folder / "known-answers-mechanisms.json"))["cases"];
-}
-
-/// JSON as TOML on one line.
-std::string toml_of(const json& value) {
-  if (!value.is_object()) return value.dump();
-  std::string text;
-  for (const auto& [key, member] : value.items()) {
-    text += (text.empty() ? "" : ", ") + key + " = " + toml_of(member);
-  }
-  return "{ " + text + " }";
+std::vector<json> known_mechanisms(const std::string& kind = "") {
+  return test::known_cases("mechanisms", kind);
 }
 
 Condition known_condition(const json& known) {
-  const std::string text =
-      "[scenario]\nname = \"known\"\n[data]\nn = " + known["n"].dump() +
-      "\ndesign = { law = \"normal\", dim = " + known["d"].dump() +
-      " }\nsequence = " + toml_of(known.value("sequence", json{{"law", "independent"}})) +
-      "\nregression = " + toml_of(known["regression"]) +
-      "\nnoise = { law = \"normal\", sd = " + known["noise_sd"].dump() +
-      " }\n[heads]\ncount = " + known["H"].dump() + "\ndim = " + known["k"].dump() +
-      "\nsubspaces = { law = \"explicit\", matrices = " + known["W"].dump() +
-      " }\nkernel = " + toml_of(known["kernel"]) +
-      "\nmechanism = " + toml_of(known.value("mechanism", json::object())) +
-      "\n[queries]\nlaw = \"points\"\npoints = [" + known["x"].dump() +
-      "]\n[run]\nreplicates = 8\n";
-  return parse_scenario(text, "known.toml").conditions.at(0);
+  World world = test::known_world(known);
+  world.run = "replicates = 8";
+  return world.condition();
 }
 
 /// The largest of some differences; NaN stays.
@@ -119,8 +96,7 @@ TEST(TheoryOfMechanisms, GivesTheKnownExactFigures) {
 
 TEST(TheoryOfMechanisms, GivesTheKnownMomentsOfFilteredKeys) {
   int count = 0;
-  for (const json& known : known_mechanisms()) {
-    if (known["kind"] != "levels_moments") continue;
+  for (const json& known : known_mechanisms("levels_moments")) {
     const json& expected = known["expected"];
     const FilteredKeyMoments moments =
         filtered_key_moments(known["input"]["levels"].get<std::vector<double>>());
@@ -143,8 +119,7 @@ TheoryModel known_model(const json& scenario) {
 
 TEST(TheoryOfMechanisms, KeepsTheKnownNumberOfWeights) {
   int count = 0;
-  for (const json& known : known_mechanisms()) {
-    if (known["kind"] != "ratio") continue;
+  for (const json& known : known_mechanisms("ratio")) {
     const TheoryModel model = known_model(known["scenario"]);
     const ScalarHead head = scalar_head(model, model.queries[0], 0);
     const DesignOf design = [&](const SigmaRange& range, const Resolution& resolution,
@@ -163,8 +138,7 @@ TEST(TheoryOfMechanisms, KeepsTheKnownNumberOfWeights) {
 
 TEST(TheoryOfMechanisms, GivesTheKnownMeanWeightsOfASequence) {
   int count = 0;
-  for (const json& known : known_mechanisms()) {
-    if (known["kind"] != "ar1_noise_alone") continue;
+  for (const json& known : known_mechanisms("ar1_noise_alone")) {
     const TheoryModel model = known_model(known["scenario"]);
     const Eigen::VectorXd weights = sequence_moments(model, 0, 0, {26, 25000}).weights;
     const json& expected = known["expected"]["mean_weight_of_each_point"];
