@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "engine/files/document.h"
-#include "engine/files/error.h"
 #include "engine/files/words.h"
 
 namespace headlab {

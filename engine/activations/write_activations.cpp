@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <map>
 
 #include "engine/activations/activations.h"
 #include "engine/files/netcdf/file.h"

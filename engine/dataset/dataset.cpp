@@ -11,8 +11,6 @@
 #include "engine/scenario/plan_fingerprint.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/setup_laws.h"
-#include "kernels/backends.h"
-#include "kernels/kernel_laws.h"
 #include "kernels/plan.h"
 
 namespace headlab {

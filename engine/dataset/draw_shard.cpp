@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "engine/dataset/sequence_states.h"
-#include "engine/files/error.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
 #include "kernels/cpu/draws.h"

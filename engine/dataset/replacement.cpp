@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/dataset/replacement.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -13,7 +12,6 @@
 
 #include "engine/files/atomic_file.h"
 #include "engine/files/error.h"
-#include "engine/files/temporary_path.h"
 
 namespace headlab {
 namespace {

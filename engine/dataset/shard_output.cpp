@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -11,7 +10,6 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
-#include <string_view>
 #include <system_error>
 #include <unistd.h>
 

@@ -12,7 +12,6 @@
 #include <mutex>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
-#include <thread>
 #include <unistd.h>
 #include <utility>
 #include <vector>

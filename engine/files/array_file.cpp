@@ -10,7 +10,6 @@
 #include <variant>
 
 #include "engine/files/document.h"
-#include "engine/files/error.h"
 #include "engine/files/input_file.h"
 #include "engine/files/models/safetensors.h"
 #include "engine/files/netcdf/axes.h"

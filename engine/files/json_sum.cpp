@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/files/json_sum.h"
 
-#include <cstddef>
 #include <span>
 
 #include "engine/files/document.h"

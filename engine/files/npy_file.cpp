@@ -2,7 +2,6 @@
 #include "engine/files/npy_file.h"
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstring>

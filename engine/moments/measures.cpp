@@ -8,7 +8,6 @@
 #include <optional>
 #include <utility>
 
-#include "engine/files/error.h"
 #include "engine/files/words.h"
 #include "engine/moments/figure_name.h"
 #include "engine/moments/measured_terms.h"

@@ -4,15 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <span>
 #include <utility>
-#include <variant>
 
 #include "engine/run/learned_heads.h"
 #include "engine/run/memory.h"
 #include "engine/run/pilot.h"
 #include "engine/scenario/condition.h"
-#include "kernels/backends.h"
 #include "kernels/learning/worker.h"
 #include "kernels/parallel_for.h"
 #include "kernels/reference/ensemble.h"

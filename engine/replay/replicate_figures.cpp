@@ -13,7 +13,6 @@
 #include "engine/files/error.h"
 #include "engine/files/words.h"
 #include "engine/results/netcdf_fields.h"
-#include "kernels/backends.h"
 #include "kernels/learning/worker.h"
 #include "kernels/parallel_for.h"
 #include "kernels/statistics/replicate_error.h"

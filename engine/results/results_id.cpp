@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
 
 #include "engine/files/document.h"
 #include "engine/files/input_file.h"

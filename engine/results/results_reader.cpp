@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <initializer_list>
 #include <numeric>
-#include <utility>
 
 #include "engine/files/error.h"
 #include "engine/files/words.h"

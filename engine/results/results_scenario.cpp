@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <ctime>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 

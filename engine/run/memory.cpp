@@ -8,7 +8,6 @@
 #include <variant>
 #include <vector>
 
-#include "engine/files/error.h"
 #include "engine/files/table_file.h"
 #include "engine/moments/moment_tree.h"
 #include "engine/run/control_pilot.h"

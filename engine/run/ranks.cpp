@@ -12,7 +12,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <thread>
 #include <utility>
 
@@ -25,7 +24,6 @@
 #include "engine/scenario/plan_fingerprint.h"
 #include "engine/scenario/scenario.h"
 #include "kernels/learning/worker.h"
-#include "kernels/parallel_for.h"
 
 namespace headlab {
 namespace {

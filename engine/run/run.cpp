@@ -26,8 +26,6 @@
 #include "engine/scenario/condition.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/setup_laws.h"
-#include "kernels/backends.h"
-#include "kernels/parallel_for.h"
 
 namespace headlab {
 namespace {

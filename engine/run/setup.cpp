@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <memory>
-#include <span>
 #include <stdexcept>
 #include <sys/file.h>
 #include <system_error>

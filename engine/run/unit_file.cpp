@@ -2,7 +2,6 @@
 #include "engine/run/unit_file.h"
 
 #include <cstring>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "engine/files/error.h"
-#include "kernels/plan.h"
 
 namespace headlab {
 std::string units_file_name(std::uint64_t shard, std::uint64_t shards) {

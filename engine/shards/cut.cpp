@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 #include <optional>
-#include <span>
 #include <stdexcept>
 #include <string_view>
 #include <utility>

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/kernel_laws.h"
 #include "kernels/learning/fit.h"
 #include "kernels/plan.h"
 #include "kernels/reference/training_set.h"

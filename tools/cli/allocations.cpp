@@ -11,7 +11,6 @@
 #include "engine/run/units.h"
 #include "engine/scenario/condition.h"
 #include "kernels/kernel_laws.h"
-#include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 

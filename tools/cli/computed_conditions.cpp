@@ -11,7 +11,6 @@
 #include "engine/scenario/condition.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/setup_laws.h"
-#include "kernels/kernel_laws.h"
 #include "kernels/statistics/stopping.h"
 #include "validation/diversity/projected_heads.h"
 #include "validation/theory/side_by_side.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/exit_code.h"
 
-#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <new>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file A figure along a swept key, as headlab along found it: curves, slopes, the lowest.
-#include <algorithm>
 #include <cmath>
 
 #include "tools/report/curves_figure.h"

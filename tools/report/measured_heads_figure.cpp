@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file What the heads of a trained model write on text, head by head.
-#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <utility>
 
 #include "engine/files/error.h"
 #include "engine/files/json_reader.h"

@@ -5,7 +5,6 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include "engine/files/error.h"

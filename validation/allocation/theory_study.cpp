@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <utility>
 #include <variant>
 
 #include "engine/files/document.h"

@@ -7,7 +7,6 @@
 #include <numeric>
 #include <span>
 #include <utility>
-#include <variant>
 
 #include "engine/scenario/condition.h"
 #include "kernels/kernel_laws.h"

@@ -13,7 +13,6 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/scenario/law/subspaces/haar.h"
-#include "engine/scenario/setup_laws.h"
 #include "engine/scenario/subspaces.h"
 #include "kernels/decompositions.h"
 #include "kernels/parallel_for.h"

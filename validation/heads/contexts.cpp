@@ -9,7 +9,6 @@
 
 #include "engine/files/available_memory.h"
 #include "engine/files/document.h"
-#include "engine/files/error.h"
 #include "kernels/decompositions.h"
 #include "validation/heads/targets.h"
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "engine/files/document.h"
-#include "engine/files/error.h"
 
 namespace headlab {
 

@@ -14,7 +14,6 @@
 #include "kernels/draws.h"
 #include "kernels/plan.h"
 #include "kernels/stack/layers.h"
-#include "kernels/stack/maps.h"
 #include "kernels/stack/subset_sum.h"
 #include "kernels/stack/worker.h"
 #include "validation/claims/claim.h"

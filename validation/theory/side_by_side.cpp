@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/theory/side_by_side.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>

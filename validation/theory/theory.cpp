@@ -13,7 +13,6 @@
 #include "engine/files/words.h"
 #include "engine/moments/measured_terms.h"
 #include "engine/run/pilot.h"
-#include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/setup_laws.h"
 #include "kernels/parallel_for.h"

@@ -6,13 +6,11 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "engine/files/error.h"
 #include "engine/files/json_fields.h"
 #include "engine/files/made_by.h"
 #include "engine/files/words.h"
 #include "engine/run/message_bytes.h"
 #include "engine/run/units.h"
-#include "kernels/backends.h"
 #include "kernels/parallel_for.h"
 #include "validation/verdicts/validate.h"
 

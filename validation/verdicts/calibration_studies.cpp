@@ -7,7 +7,6 @@
 #include "engine/run/simulate.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/subspaces.h"
-#include "kernels/backends.h"
 #include "kernels/plan.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"

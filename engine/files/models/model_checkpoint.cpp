@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <utility>
 
 #include "engine/files/document.h"
-#include "engine/files/error.h"
 #include "engine/files/input_file.h"
 #include "engine/files/json_reader.h"
 #include "engine/files/json_writer.h"

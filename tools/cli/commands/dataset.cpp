@@ -4,7 +4,6 @@
 #include "engine/dataset/write_dataset.h"
 #include "engine/run/memory.h"
 #include "engine/scenario/scenario.h"
-#include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
 
 namespace headlab::tools {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/commands/plot.h"
 
-#include <utility>
-
 #include "tools/cli/commands/commands.h"
 #include "tools/report/figure.h"
 #include "tools/report/read_sources.h"

@@ -9,7 +9,6 @@
 #include "engine/files/error.h"
 #include "engine/files/netcdf/file.h"
 #include "engine/files/table_file.h"
-#include "engine/files/words.h"
 #include "engine/replay/replicate_figures.h"
 #include "tools/cli/commands/plot.h"
 #include "tools/report/figure.h"

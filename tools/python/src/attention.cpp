@@ -11,7 +11,6 @@
 #include <type_traits>
 
 #include "engine/files/available_memory.h"
-#include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
 #include "kernels/cpu/attention_heads.h"
 #include "kernels/laws.h"

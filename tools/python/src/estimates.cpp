@@ -10,7 +10,6 @@
 #include <type_traits>
 
 #include "engine/files/available_memory.h"
-#include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
 #include "kernels/cpu/worker.h"
 #include "kernels/kernel_laws.h"

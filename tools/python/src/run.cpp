@@ -5,7 +5,6 @@
 #include <nanobind/stl/vector.h>
 #include <string_view>
 
-#include "engine/files/atomic_file.h"
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
 #include "engine/replay/replicate_figures.h"

@@ -10,7 +10,6 @@
 
 #include <Eigen/Core>
 
-#include "engine/files/error.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/stack/stack_setting.h"
 #include "kernels/decompositions.h"

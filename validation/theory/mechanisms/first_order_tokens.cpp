@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <variant>
 
 #include "kernels/kernel_laws.h"
 #include "validation/theory/first_order/tilted_design.h"
