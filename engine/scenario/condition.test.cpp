@@ -242,10 +242,6 @@ TEST(MakePlan, RefusesQueriesAtWhichAFileSaysNothing) {
 
 TEST(MakePlan, RefusesWhatLawsRefuse) {
   Condition condition = small();
-  condition.heads = 3;
-  condition.subspaces = OrthogonalSubspaces{};
-  EXPECT_EQ(refusal(condition), "parameter : needs H k <= d, here 3 x 1 > 2");
-  condition = small();
   condition.weights = OptimalWeights{};
   EXPECT_EQ(refusal(condition), "parameter : optimal weights need their pilot study first");
 }

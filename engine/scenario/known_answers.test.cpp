@@ -3,7 +3,6 @@
 // program that shares nothing with this one.
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -13,7 +12,7 @@
 #include "engine/run/run.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/testing/known_world.h"
-#include "kernels/testing/paths.h"
+#include "kernels/testing/known_cases.h"
 
 namespace headlab {
 namespace {
@@ -21,10 +20,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint64_t replicates = 30000;
-
-json known_answers() {
-  return json::parse(std::ifstream(test::known_answers()));
-}
 
 /// A simulated figure and the number it should be.
 struct Comparison {
@@ -83,11 +78,11 @@ void compare_noise(const json& known, const Variant& variant,
 }
 
 std::vector<Comparison> compare_all(const Variant& variant) {
-  const json known = known_answers();
   std::vector<Comparison> comparisons;
-  for (const json& c : known["finite_n"]) compare_with_signal(c, variant, comparisons);
-  for (const json& c : known["softmax_finite_n"]) compare_with_signal(c, variant, comparisons);
-  for (const json& c : known["finite_n_noise"]) compare_noise(c, variant, comparisons);
+  for (const json& c : test::known("finite_n")) compare_with_signal(c, variant, comparisons);
+  for (const json& c : test::known("softmax_finite_n"))
+    compare_with_signal(c, variant, comparisons);
+  for (const json& c : test::known("finite_n_noise")) compare_noise(c, variant, comparisons);
   return comparisons;
 }
 

@@ -339,8 +339,6 @@ TEST(Subspaces, RefuseMoreDirectionsThanThereAre) {
   EXPECT_EQ(refusal(OrthogonalSubspaces{}, sizes), wanted);
   EXPECT_EQ(refusal(EquiangularSubspaces{.angle = 1}, sizes), wanted);
   EXPECT_EQ(refusal(PrincipalAngleSubspaces{.angles = {1, 1}}, sizes), wanted);
-  EXPECT_EQ(refusal(PrincipalAngleSubspaces{.angles = {1}}, sizes),
-            "angles: has 1 elements, needs one for each of the k = 2 dimensions of a head");
   EXPECT_EQ(refusal(AlignedSubspaces{}, sizes), "");
   EXPECT_EQ(refusal(HaarSubspaces{}, sizes), "");
   const Sizes wide{.d = 1, .heads = 1, .k = 2, .n = 1};
@@ -374,8 +372,6 @@ TEST(Weights, GeometricSumsToOneAtItsExtremes) {
 
 TEST(Weights, RefuseWhatDoesNotFit) {
   const Sizes sizes{.d = 1, .heads = 3, .k = 1, .n = 1};
-  EXPECT_EQ(refusal(ExplicitWeights{.weights = {1, 2}}, sizes),
-            "values: has 2 elements, needs one for each of the 3 heads");
   EXPECT_EQ(refusal(ExplicitWeights{.weights = {1, 2, 3}}, sizes), "");
   EXPECT_THROW(OptimalWeights{}.values(sizes), ParameterError);
 }

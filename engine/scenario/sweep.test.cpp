@@ -109,8 +109,6 @@ TEST(Sweep, CrossesTablesAndVariesTheKeysOfOneTogether) {
             "1 5 [3, 7]\n1 5 [3, 8]\n2 6 [3, 7]\n2 6 [3, 8]\n");
   EXPECT_EQ(conditions_of("[[sweep]]\na = [1, 2]\n\"h.b\" = [5, 6]\n"),
             "1 5 [3, 4]\n1 6 [3, 4]\n2 5 [3, 4]\n2 6 [3, 4]\n");
-  EXPECT_EQ(conditions_of("[[sweep]]\na = [1, 2]\n[[sweep]]\na = [3]\n"),
-            "s.toml:6:1: sweep.a: is swept twice, first at s.toml:4:1 - leave one out");
   EXPECT_EQ(conditions_of("[[sweep]]\na = [1, 2]\n[[sweep]]\nzip = true\n\"h.b\" = [1]\n\"h.c\" "
                           "= [[1], [2]]\n"),
             "s.toml:8:1: sweep.h.c: has 2 values, h.b has 1 - with zip = true all need the same "

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cpu/backend.h"
-#include "kernels/kernel_laws.h"
 #include "kernels/learning/fit.h"
 #include "kernels/testing/test_plans.h"
 

@@ -2,7 +2,6 @@
 #include "kernels/reference/backend.h"
 
 #include <cmath>
-#include <fstream>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -10,7 +9,7 @@
 
 #include "kernels/kernel_laws.h"
 #include "kernels/testing/agreement.h"
-#include "kernels/testing/paths.h"
+#include "kernels/testing/known_cases.h"
 #include "kernels/testing/test_plans.h"
 
 namespace headlab {
@@ -66,7 +65,7 @@ FixedDesignCase fixed_design_case(const json& known) {
 }
 
 TEST(Reference, ReproducesTheKnownFixedDesigns) {
-  const json cases = json::parse(std::ifstream(test::known_answers()))["fixed_design"];
+  const json cases = test::known("fixed_design");
   ASSERT_EQ(cases.size(), 2u);
   for (const json& known : cases) {
     FixedDesignCase c = fixed_design_case(known);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Cases with known answers, of the files known-answers-NAME.json.
+/// \file Cases with known answers, of known-answers.json and the files known-answers-NAME.json.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,12 @@
 
 namespace headlab::test {
 
-/// Those of one kind, all without.
+/// What known-answers.json has under a name.
+inline nlohmann::json known(const std::string& name) {
+  return nlohmann::json::parse(std::ifstream(known_answers())).at(name);
+}
+
+/// The cases of known-answers-NAME.json of one kind, all without.
 inline std::vector<nlohmann::json> known_cases(const std::string& name,
                                                const std::string& kind = "") {
   const auto folder = std::filesystem::path(known_answers()).parent_path();

@@ -152,8 +152,8 @@ TEST(Options, ReadTimes) {
   for (const auto& [text, seconds] : times) {
     EXPECT_EQ(parse_duration("--max-time", text), seconds) << text;
   }
-  for (const char* text :
-       {"", "s", "h30m", "-5", "1e3", "inf", "nan", "1 h", "1m1m", "1h30", "0s"}) {
+  for (const char* text : {"", "s", "h30m", "-5", "1e3", "inf", "nan", "1 h", "1m1m", "30m1h",
+                           "1h30", "5d", "0s", "0"}) {
     EXPECT_THROW(parse_duration("--max-time", text), InvalidInput) << text;
   }
 }

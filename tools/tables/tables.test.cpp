@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/json_reader.h"
 #include "engine/testing/refusal.h"
 #include "tools/tables/write_table.h"
 

@@ -11,7 +11,6 @@
 #include "engine/files/error.h"
 #include "engine/scenario/world.h"
 #include "engine/testing/refusal.h"
-#include "kernels/kernel_laws.h"
 #include "kernels/plan.h"
 #include "validation/allocation/allocate.h"
 #include "validation/allocation/allocation_json.h"

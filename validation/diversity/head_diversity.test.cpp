@@ -9,7 +9,6 @@
 #include "engine/files/error.h"
 #include "engine/scenario/law/subspaces/haar.h"
 #include "engine/scenario/law/subspaces/orthogonal.h"
-#include "engine/scenario/setup_laws.h"
 #include "engine/scenario/subspaces.h"
 #include "engine/testing/refusal.h"
 #include "validation/diversity/alike_heads.h"

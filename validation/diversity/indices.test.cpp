@@ -2,7 +2,6 @@
 #include "validation/diversity/indices.h"
 
 #include <cmath>
-#include <fstream>
 #include <iomanip>
 #include <limits>
 #include <numbers>
@@ -17,7 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/testing/refusal.h"
-#include "kernels/testing/paths.h"
+#include "kernels/testing/known_cases.h"
 
 namespace headlab {
 namespace {
@@ -32,11 +31,6 @@ testing::AssertionResult close(std::optional<double> value, double expected,
   const bool passes = value && std::abs(*value - expected) <= tolerance;
   return (passes ? testing::AssertionSuccess() : testing::AssertionFailure())
          << std::setprecision(17) << value.value_or(std::nan("")) << " against " << expected;
-}
-
-const json& known_answers() {
-  static const json answers = json::parse(std::ifstream(test::known_answers()));
-  return answers;
 }
 
 std::vector<double> roots(const std::vector<double>& squares) {
@@ -140,7 +134,7 @@ TEST(Comparator, FailsOnPerturbationNanAndNull) {
 }
 
 TEST(Overlap, KnownAnswers) {
-  const json& cases = known_answers().at("overlap");
+  const json& cases = test::known("overlap");
   ASSERT_GE(cases.size(), 4U);
   for (const json& c : cases) {
     const auto cosines = roots(c.at("cos2").get<std::vector<double>>());
@@ -160,7 +154,7 @@ Index query_key_index(const Matrices& subspaces, double temperature) {
 }
 
 TEST(Indices, KnownAnswers) {
-  const json& cases = known_answers().at("indices");
+  const json& cases = test::known("indices");
   ASSERT_GE(cases.size(), 2U);
   for (const json& c : cases) {
     const Eigen::Index d = c.at("d"), k = c.at("k");

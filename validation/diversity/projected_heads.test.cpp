@@ -12,7 +12,6 @@
 #include "engine/scenario/law/subspaces/blocks.h"
 #include "engine/scenario/law/subspaces/haar.h"
 #include "engine/scenario/mechanism/transform.h"
-#include "engine/scenario/setup_laws.h"
 #include "engine/scenario/subspaces.h"
 #include "kernels/kernel_laws.h"
 #include "kernels/testing/known_cases.h"

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 
 #include <Eigen/Dense>
 #include <gtest/gtest.h>
@@ -12,7 +11,7 @@
 #include "engine/run/run.h"
 #include "engine/scenario/scenario.h"
 #include "engine/testing/refusal.h"
-#include "kernels/testing/paths.h"
+#include "kernels/testing/known_cases.h"
 #include "kernels/testing/played_machine.h"
 #include "validation/theory/exact/scalar_finite_n.h"
 
@@ -26,11 +25,6 @@ testing::AssertionResult close(double value, double expected, double tolerance) 
   const bool passes = std::abs(value - expected) <= tolerance;
   return (passes ? testing::AssertionSuccess() : testing::AssertionFailure())
          << value << " against " << expected;
-}
-
-const json& known_answers() {
-  static const json answers = json::parse(std::ifstream(test::known_answers()));
-  return answers;
 }
 
 /// What a scenario says besides its heads. JSON arrays are TOML arrays.
@@ -84,7 +78,7 @@ TheoryModel noise_model(const Plane& plane, double bandwidth, int n) {
 }
 
 TEST(FiniteN, GivesTheKnownVariancesOfNoiseAlone) {
-  for (const json& c : known_answers()["finite_n_noise"]) {
+  for (const json& c : test::known("finite_n_noise")) {
     const Plane plane(c["cos_angle"], c["query_projection"][0], c["query_projection"][1]);
     TheoryModel model = noise_model(plane, c["bandwidth"], c["n"]);
 
@@ -105,7 +99,7 @@ TEST(FiniteN, GivesTheKnownVariancesOfNoiseAlone) {
 TEST(FiniteN, GivesTheKnownBiasesAndCovariancesOfSignalAndNoise) {
   std::size_t cases = 0;
   for (const char* key : {"finite_n", "softmax_finite_n"}) {
-    for (const json& c : known_answers()[key]) {
+    for (const json& c : test::known(key)) {
       const std::string kernel =
           c.contains("bandwidth") ? gaussian(c["bandwidth"])
                                   : "law = \"softmax\", temperature = " + c["temperature"].dump();

@@ -10,7 +10,6 @@
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/testing/known_world.h"
 #include "engine/testing/refusal.h"
-#include "kernels/laws.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/training_set.h"
 #include "kernels/testing/known_cases.h"

@@ -2,15 +2,13 @@
 #include "validation/theory/exact/conditional.h"
 
 #include <cmath>
-#include <fstream>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "engine/run/run.h"
 #include "engine/scenario/testing/known_world.h"
-#include "kernels/laws.h"
-#include "kernels/testing/paths.h"
+#include "kernels/testing/known_cases.h"
 
 namespace headlab {
 namespace {
@@ -43,7 +41,7 @@ double distance(const Plan& plan, const HeadTheory& theory, const json& known) {
 }
 
 TEST(ConditionalTheory, GivesTheKnownAnswers) {
-  const json cases = json::parse(std::ifstream(test::known_answers()))["fixed_design"];
+  const json cases = test::known("fixed_design");
   ASSERT_EQ(cases.size(), 2u);
   for (const json& known : cases) {
     const Plan plan = make_plan(condition_of(known));
@@ -56,7 +54,7 @@ TEST(ConditionalTheory, GivesTheKnownAnswers) {
 }
 
 TEST(ConditionalTheory, IsWhatAFixedDesignSimulates) {
-  const json known = json::parse(std::ifstream(test::known_answers()))["fixed_design"][1];
+  const json known = test::known("fixed_design")[1];
   Scenario scenario;
   scenario.conditions = {condition_of(known)};
   const ConditionResult result = run(scenario, {.backend = "reference"}).conditions.at(0);
@@ -79,7 +77,7 @@ TEST(ConditionalTheory, IsWhatAFixedDesignSimulates) {
 }
 
 TEST(ConditionalTheory, NeedsAFixedDesign) {
-  const json known = json::parse(std::ifstream(test::known_answers()))["fixed_design"][0];
+  const json known = test::known("fixed_design")[0];
   Plan plan = make_plan(condition_of(known));
   plan.fixed_design_seed.reset();
   EXPECT_THROW(conditional_theory(plan), std::invalid_argument);

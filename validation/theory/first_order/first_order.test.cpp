@@ -2,7 +2,6 @@
 #include "validation/theory/first_order/first_order.h"
 
 #include <cmath>
-#include <fstream>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -10,8 +9,7 @@
 
 #include "engine/run/run.h"
 #include "engine/scenario/testing/known_world.h"
-#include "kernels/kernel_laws.h"
-#include "kernels/testing/paths.h"
+#include "kernels/testing/known_cases.h"
 
 namespace headlab {
 namespace {
@@ -20,11 +18,6 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 using nlohmann::json;
-
-const json& known_answers() {
-  static const json answers = json::parse(std::ifstream(test::known_answers()));
-  return answers;
-}
 
 /// Largest relative difference between biases and covariances and the known ones; NaN is infinite.
 double distance(const HeadTheory& theory, const json& known) {
@@ -46,7 +39,7 @@ double distance(const HeadTheory& theory, const json& known) {
 TEST(FirstOrder, GivesTheKnownAnswers) {
   int cases = 0;
   for (const char* name : {"first_order", "softmax_first_order"}) {
-    for (const json& known : known_answers()[name]) {
+    for (const json& known : test::known(name)) {
       World world = test::known_world(known);
       world.run = "replicates = 100";
       TheoryModel model = theory_model(world.condition());
