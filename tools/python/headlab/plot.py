@@ -24,6 +24,7 @@ from ._errors import ScenarioError, translated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from numpy.typing import NDArray
 
 # Colours of a report, which stay apart for colour-blind readers and in grey: the MSE is black, its
@@ -73,6 +74,16 @@ def _logarithmic_levels(values: Iterable[float]) -> bool:
 
 def _logarithmic_figure(values: Iterable[float]) -> bool:
     return _spread(values) > 20
+
+
+def _round_log_ticks(axis: Axis) -> None:
+    """1, 2, 5, 10 and so on in place of powers of ten with factors, decades alone where there are many."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 1000 * low else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _label(figure: str) -> str:
@@ -293,7 +304,7 @@ class Plots:
         Returns
         -------
         matplotlib Axes
-            Error bars are one standard error, in the unit of the figure.
+            Error bars are two standard errors, in the unit of the figure.
 
         Raises
         ------
@@ -320,8 +331,10 @@ class Plots:
     def _name_axes(self, ax: Axes, along: _Along, name: str, values: NDArray[Any]) -> None:
         if _logarithmic_figure(values):
             ax.set_yscale("log", nonpositive="clip")
+            _round_log_ticks(ax.yaxis)
         if along.words is None and _logarithmic_levels(along.places):
             ax.set_xscale("log")
+            _round_log_ticks(ax.xaxis)
         elif along.words is not None:
             _words_below(ax, range(len(along.words)), along.words)
         elif along.places.dtype.kind == "i":
@@ -358,6 +371,14 @@ class Plots:
         known = [self._numbers(figure, "components") for figure in figures]
         along = self._along(over, len(_STYLES))
         ax = _axes(ax)
+        if self._count() == 1:
+            at = range(len(figures))
+            heights = [float(values[0]) for values, _ in known]
+            errors = [0.0 if error is None else _BAR_ERRORS * float(error[0]) for _, error in known]
+            ax.bar(at, heights, width=0.4, yerr=errors, capsize=3, color=_COLOURS[: len(figures)], alpha=0.6)
+            ax.set_xticks(at, [_label(figure) for figure in figures])
+            ax.set(ylabel=f"{_engine.figure_words('mse')} and its terms", title=self._title())
+            return ax
         several = len(along.series) > 1
         for (_, rows), (line, marker) in zip(along.series, _STYLES, strict=False):
             order = [rows[i] for i in np.argsort(along.places[rows], kind="stable")]
@@ -546,6 +567,7 @@ class Plots:
                 counts, values - error, values + error, color=colour, alpha=0.2, linewidth=0
             )
         ax.set(xscale="log", xlabel="replicates", ylabel="MSE ± 2 MCSE", title=self._title())
+        _round_log_ticks(ax.xaxis)
         if len(found) > 1:
             _legend(ax)
         return ax

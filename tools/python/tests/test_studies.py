@@ -339,6 +339,26 @@ def test_pictures_have_error_bars(small: dict[str, Any]) -> None:
     matplotlib.pyplot.close("all")
 
 
+def test_one_condition_has_a_bar_for_each_term(small: dict[str, Any]) -> None:
+    r = hl.run(small, replicates=64)
+    ax = r.plot.components()
+    assert [bar.get_height() for bar in ax.patches] == [r[figure][0] for figure in (
+        "mse", "bias_squared", "variance_term", "covariance_term")]  # fmt: skip
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["MSE", "bias²", "variance", "covariance"]
+    two = hl.run(hl.sweep(small, {"data.n": [10, 20]}), replicates=64).plot.components()
+    assert len(two.patches) == 0  # the control
+    matplotlib.pyplot.close("all")
+
+
+def test_logarithmic_axes_have_round_ticks(small: dict[str, Any]) -> None:
+    ax = hl.run(hl.sweep(small, {"data.n": [20, 80, 300]}), replicates=64).plot.figure("mse")
+    ax.figure.draw_without_rendering()
+    low, high = ax.get_xlim()
+    shown = [tick.get_text() for tick in ax.get_xticklabels() if low <= tick.get_position()[0] <= high]
+    assert shown == ["20", "50", "100", "200"]
+    matplotlib.pyplot.close("all")
+
+
 def test_pictures_are_those_of_a_report(small: dict[str, Any]) -> None:
     r = hl.run(hl.sweep(small, {"data.n": [10, 40, 160, 640]}), replicates=64)
     ax = r.plot.components()
