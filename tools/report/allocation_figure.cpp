@@ -41,6 +41,13 @@ AllocationPanel panel_of(const Value& study) {
   return panel;
 }
 
+/// A sentence behind a colon.
+std::string continued(std::string sentence) {
+  // No word of two capitals stands at the beginning of one.
+  if (!sentence.empty() && sentence[0] >= 'A' && sentence[0] <= 'Z') sentence[0] += 'a' - 'A';
+  return sentence;
+}
+
 Canvas draw_allocations(const std::vector<AllocationPanel>& panels, double width) {
   std::vector<LegendEntry> legend = {{0, "allocation", true}};
   const auto any = [&](auto&& wanted) {
@@ -113,25 +120,32 @@ std::vector<Picture> allocation_figures(const Source& source) {
     const std::string text = text_of(member(member(*panel.study, "advice"), "text"));
     std::string sentence = text;
     if (text.empty() && advised != panel.candidates.end()) {
-      sentence = axis_number(advised->heads) + " heads of dimension " + axis_number(advised->dim) +
-                 " have the smallest error, " + estimate_text(advised->mse) + ".";
+      const bool one = advised->heads == 1;
+      sentence = axis_number(advised->heads) + (one ? " head" : " heads") + " of dimension " +
+                 axis_number(advised->dim) + (one ? " has" : " have") + " the smallest error, " +
+                 estimate_text(advised->mse) + ".";
     }
     if (sentence.empty()) continue;
-    finding += (finding.empty() ? "" : " ") + panel.title + ": " + sentence;
+    finding += (finding.empty() ? "" : " ") +
+               (all.size() == 1 ? sentence : panel.title + ": " + continued(sentence));
   }
   if (finding.empty()) finding = "No allocation is advised yet.";
+  const bool has_errors = std::ranges::any_of(shown, [](const AllocationPanel& panel) {
+    return std::ranges::any_of(panel.candidates,
+                               [](const Candidate& one) { return one.mse.mcse > 0; });
+  });
   const std::string limits = text_of(member(member(*all.front().study, "advice"), "limits"));
-  return {
-      {.title = "Error of the allocations",
-       .finding = finding,
-       .draw = [=](double width) { return draw_allocations(shown, width); },
-       .table = std::move(table),
-       .note = sentences(
-           {"Whiskers are ± 2 MCSE.",
-            limits.empty() || all.size() == 1 ? limits : "Of " + all.front().title + ": " + limits,
-            shows_text(shown.size(), all.size(), "selections.")}),
-       .command = text_of(member(*all.front().study, "replay")),
-       .max_rows = 150}};
+  return {{.title = "Error of the allocations",
+           .finding = finding,
+           .draw = [=](double width) { return draw_allocations(shown, width); },
+           .table = std::move(table),
+           .note = sentences({has_errors ? "Whiskers are ± 2 MCSE." : "",
+                              limits.empty() || all.size() == 1
+                                  ? limits
+                                  : "Of " + all.front().title + ": " + continued(limits),
+                              shows_text(shown.size(), all.size(), "selections.")}),
+           .command = text_of(member(*all.front().study, "replay")),
+           .max_rows = 150}};
 }
 
 }  // namespace headlab::tools

@@ -88,10 +88,11 @@ std::vector<Picture> along_figures(const Source& source) {
     for (const Estimate& figure : one.curve.y) y.push_back(figure.value);
     panel.curves.push_back(one.curve);
   }
+  const bool slopes = show_slopes({panel});
   const CurvesPicture picture{.x_title = axis_title(text_of(member(document, "over_key"))),
                               .y_title = figure_words(text_of(member(document, "figure"))),
-                              .x_kind = kind_for_levels(x),
-                              .y_kind = kind_for_figure(y),
+                              .x_kind = slopes ? ScaleKind::logarithmic : kind_for_levels(x),
+                              .y_kind = slopes ? ScaleKind::logarithmic : kind_for_figure(y),
                               .panels = {panel}};
   const std::string min_over = text_of(member(document, "min_over_key"));
   return {

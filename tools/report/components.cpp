@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -20,6 +21,8 @@ namespace {
 constexpr std::size_t max_panels = 6;
 constexpr std::size_t max_points = 60;
 constexpr double half_bar = 30;  ///< half the width of a bar
+constexpr const char* closed_forms_note =
+    "Dotted lines are closed forms, hidden where the simulation agrees with them.";
 
 struct Drawn {
   const Component* component;
@@ -321,7 +324,7 @@ std::string components_finding(const ComponentsPicture& picture) {
   return "The smallest " + name + " is " + estimate_text(mse(low)) + " at " +
          picture.sweep.condition_text(low) + ", the largest " + estimate_text(mse(high)) + " at " +
          picture.sweep.condition_text(high) +
-         (most ? "; the " + most->name + " differs most (by " + shown_number(difference) + ")"
+         (most ? "; the " + most->name + " differs most, by about " + shown_number(difference, 2)
                : "") +
          ".";
 }
@@ -422,6 +425,24 @@ std::function<Canvas(double)> drawing(const std::shared_ptr<ComponentsPicture>& 
   return [picture](double width) { return draw_components(*picture, width); };
 }
 
+/// What was subtracted, in words: "n 100" of "data.n = 100", and of "condition #0" what that is.
+std::string subtracted_words(const ComponentsPicture& picture, const std::string& subtracted,
+                             bool complete) {
+  std::set<std::size_t> others;
+  for (const Value& condition : picture.conditions) {
+    const double against = number_of(member(member(condition, "difference"), "against"));
+    if (against >= 0) others.insert(static_cast<std::size_t>(against));
+  }
+  if (complete && others.size() == 1 && *others.begin() < picture.conditions.size()) {
+    return picture.sweep.condition_text(*others.begin());
+  }
+  const std::size_t equals = subtracted.find(" = ");
+  if (equals == std::string::npos) return subtracted;
+  const std::size_t dot = subtracted.substr(0, equals).rfind('.');
+  const std::size_t name = dot == std::string::npos ? 0 : dot + 1;
+  return subtracted.substr(name, equals - name) + " " + subtracted.substr(equals + 3);
+}
+
 /// Nothing where no condition has a difference.
 std::vector<Picture> differences(const Source& source, const std::vector<Component>& measures) {
   const std::string subtracted = text_of(member(source.document, "difference_to"));
@@ -432,7 +453,7 @@ std::vector<Picture> differences(const Source& source, const std::vector<Compone
   if (!shared->layout.along || table.rows.empty()) return {};
   return {{.title = (shared->of_measures ? "Differences of " + shared->first().name + " from "
                                          : "Differences from ") +
-                    subtracted,
+                    subtracted_words(*shared, subtracted, conditions.size() == source.conditions),
            .finding = differences_finding(*shared),
            .draw = drawing(shared),
            .table = std::move(table),
@@ -508,8 +529,8 @@ std::vector<Picture> measures_figures(const Source& source) {
          .draw = drawing(shared),
          .table = components_table(*shared),
          .note = sentences({bands_text(*shared), doubtful_text(*shared),
-                            shared->compared ? "Dotted lines are closed forms." : "",
-                            without_place_text(*shared), shared->layout.left_out})});
+                            shared->compared ? closed_forms_note : "", without_place_text(*shared),
+                            shared->layout.left_out})});
   }
   return all;
 }
@@ -524,8 +545,7 @@ std::vector<Picture> components_figures(const Source& source) {
            .finding = components_finding(picture),
            .draw = drawing(shared),
            .table = components_table(picture),
-           .note = sentences({bands_text(picture),
-                              picture.compared ? "Dotted lines are closed forms." : "",
+           .note = sentences({bands_text(picture), picture.compared ? closed_forms_note : "",
                               without_place_text(picture), picture.layout.left_out})}};
 }
 

@@ -53,6 +53,20 @@ std::string slope_note(const Estimate& slope) {
   return "slope " + estimate_text(slope);
 }
 
+bool show_slopes(const std::vector<CurvesPanel>& panels) {
+  bool any = false;
+  for (const CurvesPanel& panel : panels) {
+    for (const FigureCurve& curve : panel.curves) {
+      any = any || !curve.note.empty();
+      const bool positive =
+          std::ranges::all_of(curve.x, [](double x) { return x > 0; }) &&
+          std::ranges::all_of(curve.y, [](const Estimate& one) { return one.value > 0; });
+      if (!positive) return false;
+    }
+  }
+  return any;
+}
+
 void add_values(const FigureCurve& curve, ScaleKind kind, std::vector<double>& all) {
   for (const Estimate& one : curve.y) {
     if (!has_place(kind, one.value)) continue;

@@ -37,6 +37,10 @@ struct CurvesPicture {
 /// "slope −0.81 ± 0.01"
 std::string slope_note(const Estimate& slope);
 
+/// Slopes of logarithms are written beside curves, and both axes can have logarithms, where they
+/// are seen.
+bool show_slopes(const std::vector<CurvesPanel>& panels);
+
 /// The numbers that the axis of a curve has to hold.
 void add_values(const FigureCurve& curve, ScaleKind kind, std::vector<double>& all);
 

@@ -94,6 +94,28 @@ HeadMatrix mean_squared_cosines(const Value& layer) {
   return matrix;
 }
 
+/// The most alike pair, and how many others are as alike: heads that share their keys, say.
+std::string alike_sentence(const std::vector<HeadMatrix>& matrices, const PairExtremes& most,
+                           std::size_t where) {
+  constexpr double rounding = 1e-9;
+  std::size_t ties = 0;
+  for (const HeadMatrix& matrix : matrices) {
+    for (std::size_t h = 0; h < matrix.heads; ++h) {
+      for (std::size_t l = h + 1; l < matrix.heads; ++l) {
+        ties += matrix.at(h, l) >= most.highest - rounding ? 1 : 0;
+      }
+    }
+  }
+  const std::string cosine = shown_number(most.highest, 3);
+  if (ties > 1) {
+    return std::to_string(ties) + " pairs of heads are most alike, with a mean squared cosine of " +
+           cosine + ": heads " + pair_text(most.high) + " of " + matrices[where].title +
+           " are one of them.";
+  }
+  return "The most alike heads are " + pair_text(most.high) + " of " + matrices[where].title +
+         ", with a mean squared cosine of " + cosine + ".";
+}
+
 }  // namespace
 
 std::vector<Picture> diversity_figures(const Source& source) {
@@ -105,23 +127,31 @@ std::vector<Picture> diversity_figures(const Source& source) {
   std::string finding;
   for (const IndexPanel& panel : panels) {
     const IndexAt* most = nullptr;
-    std::size_t below = 0;
+    std::size_t below = 0, above = 0;
     for (const IndexAt& at : panel.layers) {
       table.rows.push_back({axis_number(at.layer), panel.name, shown_number(at.value),
                             shown_number(at.upper_bound), shown_number(at.random_mean),
-                            shown_number(at.random_sd), shown_number(at.z)});
-      if (at.value < at.random_mean) ++below;
+                            shown_number(at.random_sd), shown_number(at.z, 3)});
+      if (at.z < -random_errors) ++below;
+      if (at.z > random_errors) ++above;
       if (most == nullptr || std::abs(at.z) > std::abs(most->z)) most = &at;
     }
-    finding += (finding.empty() ? "" : " ") + ("The index " + panel.name) +
-               " is below that of random heads in " + std::to_string(below) + " of " +
-               std::to_string(panel.layers.size()) + " layers" +
-               (std::isfinite(most->z)
-                    ? ", farthest from it in layer " + axis_number(most->layer) + " (z " +
-                          shown_number(most->z, 3) + (most->z < 0 ? ", below it)" : ", above it)")
-                    : "") +
-               ".";
+    if (!std::isfinite(most->z)) continue;
+    const std::string count = std::to_string(panel.layers.size());
+    const auto in_layers = [&](std::size_t some, const char* where) {
+      return std::to_string(some) + where + count + (count == "1" ? " layer" : " layers");
+    };
+    finding +=
+        (finding.empty() ? "" : " ") + ("The " + panel.name) + " index is " +
+        (below + above == 0 ? "within ± 2 sd of random heads in every layer"
+         : above == 0       ? "below random heads by more than 2 sd in " + in_layers(below, " of ")
+         : below == 0       ? "above random heads by more than 2 sd in " + in_layers(above, " of ")
+                      : "farther than 2 sd below random heads in " + in_layers(below, " of ") +
+                            ", above in " + std::to_string(above)) +
+        "; farthest is layer " + axis_number(most->layer) + " (z " + shown_number(most->z, 3) +
+        ").";
   }
+  if (finding.empty()) finding = "There are no random heads to compare with.";
   return {{.title = "Diversity of the heads, layer by layer",
            .finding = finding,
            .draw = [=](double width) { return draw_indices(panels, width); },
@@ -150,16 +180,14 @@ std::vector<Picture> alike_figures(const Source& source) {
                           pair_text(all[i].low), shown_number(all[i].lowest)});
     if (most == nullptr || all[i].highest > most->highest) most = &all[i], where = i;
   }
-  return {{.title = "How alike the heads are",
-           .finding = most ? "The most alike heads are " + pair_text(most->high) + " of " +
-                                 matrices[where].title + ", with a mean squared cosine of " +
-                                 shown_number(most->highest) + "."
-                           : "No two heads can be compared.",
-           .draw = [=](double width) { return draw_heat_maps(matrices, width); },
-           .table = std::move(table),
-           .note = sentences({"Mean squared cosine of the principal angles: 1 for heads on one "
-                              "subspace.",
-                              shows_text(matrices.size(), layers.size(), "layers.")})}};
+  return {
+      {.title = "How alike the heads are",
+       .finding = most ? alike_sentence(matrices, *most, where) : "No two heads can be compared.",
+       .draw = [=](double width) { return draw_heat_maps(matrices, width); },
+       .table = std::move(table),
+       .note = sentences({"Mean squared cosine of the principal angles: 1 for heads on one "
+                          "subspace.",
+                          shows_text(matrices.size(), layers.size(), "layers.")})}};
 }
 
 }  // namespace headlab::tools

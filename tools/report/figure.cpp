@@ -155,7 +155,7 @@ Canvas draw_panels(double width, const std::vector<AxesPanel>& panels, const Pan
     const Axes axes{box, Scale(panel.x_kind, x.low, x.high, box.left, box.right),
                     Scale(all.y_kind, y.low, y.high, box.bottom, box.top)};
     if (titled) canvas.text({of.left + 18, of.top + 16}, titles[p], "start", "strong label");
-    draw_y_axis(canvas, axes, {all.y_title, axes.y.ticks(5)});
+    draw_y_axis(canvas, axes, {all.y_title, ticks_for(axes.y, panel.y)});
     draw_x_axis(canvas, axes, {all.x_title, words.empty() ? ticks_for(axes.x, panel.x) : words});
     panel.draw(canvas, axes);
   }

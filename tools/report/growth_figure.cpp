@@ -92,8 +92,8 @@ Canvas draw_growths(const std::vector<GrowthPanel>& panels, double width) {
   };
   if (any_place(false)) legend.push_back({1, "best d_k"});
   if (any_place(true)) legend.push_back({1, "an end of the range is best", true});
-  if (has_law(panels, "log")) legend.push_back({3, "log law", false, true});
-  if (has_law(panels, "power")) legend.push_back({2, "power law", false, true});
+  if (has_law(panels, "log")) legend.push_back({3, "log law", false, false, "line"});
+  if (has_law(panels, "power")) legend.push_back({2, "power law", false, false, "line"});
   std::vector<AxesPanel> all;
   for (const GrowthPanel& panel : panels) {
     std::vector<double> sizes, dims = {1};
@@ -128,6 +128,14 @@ Canvas draw_growths(const std::vector<GrowthPanel>& panels, double width) {
   return draw_panels(
       width, all,
       {"training points n", "best dimension of a head", all.size() == 1 ? 220.0 : 160.0}, legend);
+}
+
+/// Which law of growth is left.
+std::string law_words(const std::string& verdict) {
+  if (verdict.empty()) return "";
+  if (verdict == "constant") return "; a constant is not rejected";
+  if (verdict == "not distinguishable") return "; a log and a power of n cannot be told apart";
+  return "; law of growth: " + verdict;
 }
 
 }  // namespace
@@ -165,8 +173,7 @@ std::vector<Picture> growth_figures(const Source& source) {
                " at n " + axis_number(panel.places.front().x) + " to " +
                estimate_text(panel.places.back().best) + " at n " +
                axis_number(panel.places.back().x) +
-               (trend.empty() ? "" : " (growth: " + trend + ")") +
-               (verdict.empty() ? "." : "; law of growth: " + verdict + ".");
+               (trend.empty() ? "" : " (growth: " + trend + ")") + law_words(verdict) + ".";
   }
   const bool has_whiskers = std::ranges::any_of(shown, [](const GrowthPanel& panel) {
     return std::ranges::any_of(panel.places,
@@ -178,7 +185,7 @@ std::vector<Picture> growth_figures(const Source& source) {
            .table = std::move(table),
            .note = has_whiskers
                        ? "Whiskers are ± 2 standard errors, of the simulation and of the place "
-                         "between whole dimensions."
+                         "between whole dimensions; numbers have that of the simulation alone."
                        : "",
            .max_rows = all_rows}};
 }

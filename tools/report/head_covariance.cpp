@@ -64,8 +64,12 @@ void add_rows(Table& table, const HeadMatrix& matrix) {
 std::string extremes_sentence(const HeadMatrix& matrix, const PairExtremes& extremes) {
   const auto& [h, l] = extremes.high;
   const auto& [g, m] = extremes.low;
-  const std::string highest = estimate_text(matrix.estimate(h, l));
-  const std::string lowest = estimate_text(matrix.estimate(g, m));
+  // Without its error a number has three digits.
+  const auto number = [&](std::size_t a, std::size_t b) {
+    const Estimate one = matrix.estimate(a, b);
+    return std::isnan(one.mcse) ? shown_number(one.value, 3) : estimate_text(one);
+  };
+  const std::string highest = number(h, l), lowest = number(g, m);
   std::string text = matrix.title.empty() ? "" : "At " + matrix.title + " ";
   if (highest == lowest) {
     const bool begins = text.empty();
@@ -102,8 +106,10 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
     if (matrix.heads > 1) matrices.push_back(matrix);
   }
   if (matrices.empty()) return {};
-  Table table{.caption = "Covariances of heads, with their MCSE where there is one query",
-              .headings = {"condition", "head", "head", "covariance"}};
+  Table table{.caption = source.kind == SourceKind::run
+                             ? "Covariances of heads, with their MCSE where there is one query"
+                             : "Covariances of heads",
+              .headings = {"condition", "head", "other head", "covariance"}};
   bool cut = false, with_errors = true;
   std::string finding;
   for (const HeadMatrix& matrix : matrices) {
@@ -121,8 +127,10 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
            .table = std::move(table),
            .note = sentences(
                {with_errors ? "At the only query; the diagonal holds the variances."
-                            : "Averaged over the queries; the diagonal holds the variances. "
-                              "summary.json has the MCSE at each query.",
+                            : "Averaged over the queries; the diagonal holds the variances.",
+                !with_errors && source.kind == SourceKind::run
+                    ? "summary.json has the MCSE at each query."
+                    : "",
                 shows_text(matrices.size(), with_matrix.size(), "conditions, evenly spaced."),
                 cut ? "The table has the ten largest and the ten smallest covariances." : ""}),
            .max_rows = 120}};

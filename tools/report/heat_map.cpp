@@ -12,7 +12,6 @@
 namespace headlab::tools {
 namespace {
 
-constexpr int shades = 8;  ///< of one sign
 constexpr double min_numbered_cell = 34;
 
 /// A shade: 1 .. shades for what is above 0, -1 .. -shades for what is below, 0 for none.
@@ -48,8 +47,21 @@ std::string classes_of(int shade) {
 }
 
 std::string opacity_of(int shade) {
-  return formatted("stroke-opacity=\"%.2g\"",
-                   0.06 + 0.94 * (std::abs(shade) - 0.5) / (shades - 0.5));
+  return formatted("stroke-opacity=\"%.2g\"", shade_opacity(shade));
+}
+
+/// The class of a number in a cell: diagonals beyond the scale are of a grey that black is read on.
+std::string number_class(int shade) {
+  return shade == Shading::beyond || has_black_numbers(shade) ? "ink" : "plain";
+}
+
+/// A number with `digits` significant ones, zeros at its end too: "0.010", "12", "1.2e−05".
+std::string cell_number(double value, int digits) {
+  if (!std::isfinite(value)) return "–";
+  if (value == 0) return "0";
+  std::string text = formatted("%#.*g", digits, value);
+  if (text.ends_with('.')) text.pop_back();
+  return with_minus_sign(text);
 }
 
 /// Path data of the cells of every shade, as strokes along the rows.
@@ -82,7 +94,22 @@ void draw_head_numbers(Canvas& canvas, const Box& box, std::size_t heads) {
   }
 }
 
-void draw_matrix(Canvas& canvas, const Box& box, const HeadMatrix& matrix, const Shading& shading) {
+/// The numbers of a matrix, and whether a cell of this size has room for each of them.
+std::vector<std::string> cell_numbers(const HeadMatrix& matrix) {
+  std::vector<std::string> numbers;
+  for (const double value : matrix.values) numbers.push_back(cell_number(value, 2));
+  return numbers;
+}
+bool have_room(const std::vector<std::string>& numbers, double cell) {
+  constexpr double room_beside_number = 1;
+  double widest = 0;
+  for (const std::string& number : numbers) widest = std::max(widest, text_width(number));
+  return std::max(widest + room_beside_number, min_numbered_cell) <= cell;
+}
+
+/// \param numbered  cells have their numbers
+void draw_matrix(Canvas& canvas, const Box& box, const HeadMatrix& matrix, const Shading& shading,
+                 bool numbered) {
   const double cell = box.width() / static_cast<double>(matrix.heads);
   canvas.open_group(formatted("transform=\"translate(%.1f %.2f) scale(%.4f)\"", box.left,
                               box.top + cell / 2, cell));
@@ -96,21 +123,13 @@ void draw_matrix(Canvas& canvas, const Box& box, const HeadMatrix& matrix, const
   canvas.close_group();
   canvas.rectangle(box, "frame");
   draw_head_numbers(canvas, box, matrix.heads);
-  // Numbers stand in all cells or in none.
-  std::vector<std::string> labels;
-  double widest = 0;
-  for (const double value : matrix.values) {
-    const std::string text = formatted(cell < 50 ? "%.1g" : "%.2g", value);
-    labels.push_back(std::isfinite(value) ? with_minus_sign(text) : "–");
-    widest = std::max(widest, text_width(labels.back()));
-  }
-  constexpr double room_beside_number = 1;
-  if (std::max(widest + room_beside_number, min_numbered_cell) > cell) return;
+  if (!numbered) return;
+  const std::vector<std::string> numbers = cell_numbers(matrix);
   for (std::size_t h = 0; h < matrix.heads; ++h) {
     for (std::size_t l = 0; l < matrix.heads; ++l) {
       canvas.text({box.left + (static_cast<double>(l) + 0.5) * cell,
                    box.top + (static_cast<double>(h) + 0.5) * cell + 4},
-                  labels[h * matrix.heads + l], "middle", "halo");
+                  numbers[h * matrix.heads + l], "middle", number_class(shading(matrix.at(h, l))));
     }
   }
 }
@@ -129,18 +148,26 @@ void draw_key(Canvas& canvas, double top, const Shading& shading, bool beyond) {
   const double left = 78;
   canvas.rectangle({left, top + 2, x, top + 14}, "frame");
   if (shading.diverging()) {
-    canvas.text({left, top + 29}, shown_number(-shading.edge(shades)));
+    canvas.text({left, top + 29}, cell_number(-shading.edge(shades), 3));
     canvas.text({(left + x) / 2, top + 29}, "0", "middle");
   } else {
-    canvas.text({left, top + 29}, shown_number(shading.edge(0)));
+    canvas.text({left, top + 29}, cell_number(shading.edge(0), 3));
   }
-  canvas.text({x, top + 29}, shown_number(shading.edge(shades)), "end");
+  canvas.text({x, top + 29}, cell_number(shading.edge(shades), 3), "end");
   if (!beyond) return;
   canvas.path(formatted("M%.1f %.1fh%.1f", x + 24, top + 8, width), "cell beyond key");
   canvas.text({x + 24 + width + 8, top + 12}, "larger (the diagonal)");
 }
 
 }  // namespace
+
+double shade_opacity(int shade) {
+  return 0.06 + 0.88 * (std::abs(shade) - 0.5) / (shades - 0.5);
+}
+
+bool has_black_numbers(int shade) {
+  return std::abs(shade) >= 6;
+}
 
 HeadMatrix head_matrix(const std::string& title, const Value& rows) {
   HeadMatrix matrix{.title = title, .heads = items_of(rows).size(), .values = {}};
@@ -192,7 +219,7 @@ Canvas draw_heat_maps(const std::vector<HeadMatrix>& matrices, double width) {
   std::size_t heads = 1;
   for (const HeadMatrix& matrix : matrices) heads = std::max(heads, matrix.heads);
   const double step = width / static_cast<double>(columns);
-  const double side = std::clamp(45.0 * static_cast<double>(heads), 120.0,
+  const double side = std::clamp(66.0 * static_cast<double>(heads), 132.0,
                                  std::min(step - 60, columns == 1 ? 330.0 : 290.0));
   const double row = side + 62;
   const std::size_t rows = (matrices.size() + columns - 1) / columns;
@@ -201,11 +228,19 @@ Canvas draw_heat_maps(const std::vector<HeadMatrix>& matrices, double width) {
   std::vector<std::string> titles;
   for (const HeadMatrix& matrix : matrices) titles.push_back(matrix.title);
   titles = distinct_labels(titles, characters_in(step - 26));
+  // Numbers stand in all cells of matrices of one size, or in none.
+  const auto numbered = [&](const HeadMatrix& matrix) {
+    return std::ranges::all_of(matrices, [&](const HeadMatrix& one) {
+      return one.heads != matrix.heads ||
+             have_room(cell_numbers(one), side / static_cast<double>(one.heads));
+    });
+  };
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     const double left = step * static_cast<double>(i % columns) + 40;
     const double top = 40 + row * static_cast<double>(i / columns) + 26;
     canvas.text({left - 22, top - 9}, titles[i], "start", "strong label");
-    draw_matrix(canvas, {left, top, left + side, top + side}, matrices[i], shading);
+    draw_matrix(canvas, {left, top, left + side, top + side}, matrices[i], shading,
+                numbered(matrices[i]));
   }
   return canvas;
 }
@@ -238,7 +273,7 @@ Canvas draw_map(const FigureMap& map, double width) {
   double widest_number = 0;
   for (std::size_t i = 0; i < map.values.size(); ++i) {
     const int shade = shading(map.values[i]);
-    numbers.push_back(std::isfinite(map.values[i]) ? shown_number(map.values[i], 3) : "–");
+    numbers.push_back(cell_number(map.values[i], 3));
     widest_number = std::max(widest_number, text_width(numbers.back()));
     if (shade == 0) continue;
     canvas.path(
@@ -250,7 +285,7 @@ Canvas draw_map(const FigureMap& map, double width) {
   for (std::size_t i = 0; i < numbers.size() && widest_number + 4 <= cell; ++i) {
     canvas.text({left + (static_cast<double>(i % map.x.size()) + 0.5) * cell,
                  top + (static_cast<double>(i / map.x.size()) + 0.5) * height + 4},
-                numbers[i], "middle", "halo");
+                numbers[i], "middle", number_class(shading(map.values[i])));
   }
   for (std::size_t j = 0; j < y_names.size(); ++j) {
     canvas.text({left - 6, top + (static_cast<double>(j) + 0.5) * height + 4}, y_names[j], "end",

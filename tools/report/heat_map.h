@@ -38,6 +38,13 @@ struct PairExtremes {
 };
 PairExtremes extremes_of(const HeadMatrix& matrix);
 
+/// The number of shades of one sign, from 1 for the faintest.
+inline constexpr int shades = 8;
+/// How much of a colour a shade is, the rest being the ground; and whether its numbers are black in
+/// every scheme, in place of the colour of text.
+double shade_opacity(int shade);
+bool has_black_numbers(int shade);
+
 /// Matrices on one scale of shades, one path a shade, which spans the values off their diagonals.
 /// Diagonals are gray where they are beyond it; what is not finite stays empty.
 Canvas draw_heat_maps(const std::vector<HeadMatrix>& matrices, double width);

@@ -356,7 +356,10 @@ std::string law_html(const std::string& family, const std::vector<const Value*>&
     if (all.size() == 1) formula = *all.begin();
   }
   std::string text = element("strong", escaped(name)) + ": ";
-  text += formula.empty() ? escaped(summary_of(family, name)) : mathml(formula);
+  std::string summary = summary_of(family, name);
+  // A summary is written for terminals.
+  for (std::size_t at; (at = summary.find("<=")) != std::string::npos;) summary.replace(at, 2, "≤");
+  text += formula.empty() ? escaped(summary) : mathml(formula);
   return text + parameters_html(laws);
 }
 

@@ -129,16 +129,17 @@ Table table_of(const std::vector<DepthPanel>& panels, const std::vector<DepthSer
   return table;
 }
 
-/// "falls from 2.59 to −1048 over 7 layers"
+/// "falls from 2.592 ± 0.010 to −1048.1 ± 2.3 over 7 layers"
 std::string history_of(const DepthSeries& one, const char* metric) {
   std::size_t first = 0;
   const std::size_t last = one.layers().size() - 1;
   while (first < last && !std::isfinite(one.at(first, metric).value)) ++first;
-  const double from = one.at(first, metric).value, to = one.at(last, metric).value;
-  if (!std::isfinite(from) || !std::isfinite(to)) return "is undefined in some layers";
-  const char* verb = to < from ? "falls from " : to > from ? "rises from " : "stays from ";
-  return verb + shown_number(from) + " to " + shown_number(to) + " over " + std::to_string(last) +
-         (last == 1 ? " layer" : " layers");
+  const Estimate from = one.at(first, metric), to = one.at(last, metric);
+  if (!std::isfinite(from.value) || !std::isfinite(to.value)) return "is undefined in some layers";
+  const std::string over = " over " + std::to_string(last) + (last == 1 ? " layer" : " layers");
+  if (to.value == from.value) return "stays at " + estimate_text(to) + over;
+  return (to.value < from.value ? "falls from " : "rises from ") + estimate_text(from) + " to " +
+         estimate_text(to) + over;
 }
 
 std::string finding(const std::vector<DepthSeries>& all, const char* metric, const char* name) {
@@ -174,7 +175,7 @@ std::vector<Picture> layers_figures(const Source& source) {
   std::vector<DepthPanel> others;
   for (const DepthPanel& panel :
        {DepthPanel{"residual_share", "share of the residual"}, DepthPanel{"cosine", "mean cosine"},
-        DepthPanel{"participation", "participation"}, DepthPanel{"entropy", "entropy"},
+        DepthPanel{"participation", "participation ratio"}, DepthPanel{"entropy", "entropy (nats)"},
         DepthPanel{"dobrushin", "Dobrushin coefficient"}, DepthPanel{"diameter", "diameter"}}) {
     const bool has = std::ranges::any_of(all, [&](const DepthSeries& one) {
       for (std::size_t l = 0; l < one.layers().size(); ++l) {

@@ -77,22 +77,31 @@ std::string empty_element(const char* name, const Attributes& attributes) {
 }
 
 std::string table_element(const Table& table) {
-  std::string text = table.caption.empty() ? "" : element("caption", escaped(table.caption));
+  // On paper a page may end behind a <caption>, whatever its style: a paragraph keeps its table.
+  const std::string caption =
+      table.caption.empty() ? "" : element("p", {{"class", "caption"}}, escaped(table.caption));
+  const Attributes label =
+      table.caption.empty() ? Attributes{} : Attributes{{"aria-label", table.caption}};
   std::string headings;
   for (const std::string& heading : table.headings) {
     headings += element("th", {{"scope", "col"}}, escaped(heading));
   }
-  text += element("thead", element("tr", headings)) + "\n";
+  const std::string head = element("thead", element("tr", headings)) + "\n";
   std::string rows;
   for (const auto& row : table.rows) {
     std::string cells;
     for (std::size_t i = 0; i < row.size(); ++i) {
+      // No line breaks between a value and its error; with plain spaces it can be copied.
+      const bool estimate = row[i].find(" ± ") != std::string::npos;
       cells += i == 0 ? element("th", {{"scope", "row"}}, escaped(row[i]))
-                      : element("td", escaped(row[i]));
+                      : element("td", estimate ? Attributes{{"class", "n"}} : Attributes{},
+                                escaped(row[i]));
     }
     rows += element("tr", cells) + "\n";
   }
-  return element("div", {{"class", "scroll"}}, element("table", text + element("tbody", rows))) +
+  return caption +
+         element("div", {{"class", "scroll"}},
+                 element("table", label, head + element("tbody", rows))) +
          "\n";
 }
 

@@ -26,6 +26,11 @@ TEST(Markup, EscapesTheCellsOfATable) {
   EXPECT_NE(text.find("<th scope=\"row\">&lt;r&gt;</th><td>&lt;d&gt;</td>"), std::string::npos);
 }
 
+TEST(Markup, KeepsEstimatesInOnePiece) {
+  const std::string text = table_element({.headings = {"a"}, .rows = {{"r", "1 ± 2", "12"}}});
+  EXPECT_NE(text.find("<td class=\"n\">1 ± 2</td><td>12</td>"), std::string::npos);
+}
+
 TEST(Markup, ShortensByCharactersAndNotByBytes) {
   EXPECT_EQ(shortened("±±±", 3), "±±±");
   EXPECT_EQ(shortened("±±±±", 3), "±±…");

@@ -67,7 +67,7 @@ class FormulaReader {
   }
   std::string scripted() {
     const std::string base = group();
-    const bool sum = base == "<mo>∑</mo>";
+    const bool sum = base == "<mo>∑</mo>" || base == "<mo>∏</mo>";
     std::string below, above;
     while (at_ < text_.size() && (text_[at_] == '_' || text_[at_] == '^')) {
       std::string& script = text_[at_++] == '_' ? below : above;
@@ -96,6 +96,7 @@ class FormulaReader {
       while (at_ < text_.size() && is_letter(text_[at_])) ++at_;
       const std::string_view word = text_.substr(begin, at_ - begin);
       if (word == "sum") return "<mo>∑</mo>";
+      if (word == "prod") return "<mo>∏</mo>";
       if (word == "sqrt") return element("msqrt", group());
       if (word == "frac") {
         const std::string above = group();

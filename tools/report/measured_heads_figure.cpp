@@ -63,6 +63,8 @@ Canvas draw_measured(double width, const std::vector<Value>& layers, const std::
       draw_heads(canvas, axes, layer, spread_name, 1, -0.1);
       draw_heads(canvas, axes, layer, refit_name, 2, 0.1);
     };
+    // No mark stands on an axis.
+    numbers.insert(numbers.end(), {-0.5, static_cast<double>(heads_of(layer)) - 0.5});
     all.push_back({layer_title(layer), ScaleKind::linear, numbers, values, draw});
   }
   return draw_panels(width, all,
@@ -79,9 +81,12 @@ std::vector<Picture> measured_heads_figures(const Source& source) {
   const bool shares = member(layers.front(), "spread_share").is<Value::Array>();
   const std::string spread_name = shares ? "spread_share" : "spread",
                     refit_name = shares ? "refit_cost_share" : "refit_cost";
-  Table table{.caption = "Figures of each head: value ± standard error over documents",
-              .headings = {"layer", "head", spread_name, refit_name, "explained_by_others",
-                           "second_order", "tokens_effective"}};
+  Table table{
+      .caption = "Figures of each head: value ± standard error over documents",
+      .headings = {"layer", "head", "replaced by its mean", "left out, the others fitted again",
+                   "explained by the others", "second-order prediction", "effective tokens"}};
+  const std::vector<std::string> names = {spread_name, refit_name, "explained_by_others",
+                                          "second_order", "tokens_effective"};
   std::size_t min_layer = 0, min_head = 0;
   Estimate least{.value = std::numeric_limits<double>::infinity()};
   for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -90,8 +95,8 @@ std::vector<Picture> measured_heads_figures(const Source& source) {
       if (own.value < least.value) least = own, min_layer = i, min_head = h;
       std::vector<std::string> row = {axis_number(number_of(member(layers[i], "layer"))),
                                       std::to_string(h)};
-      for (std::size_t c = 2; c < table.headings.size(); ++c) {
-        row.push_back(estimate_text(figure_of_head(layers[i], table.headings[c], h)));
+      for (const std::string& name : names) {
+        row.push_back(estimate_text(figure_of_head(layers[i], name, h)));
       }
       table.rows.push_back(row);
     }
@@ -100,24 +105,24 @@ std::vector<Picture> measured_heads_figures(const Source& source) {
   for (const std::size_t i : spread(layers.size(), max_measured_layers)) {
     shown.push_back(layers[i]);
   }
-  return {{.title = "What each head writes",
-           .finding = std::isfinite(least.value)
-                          ? "Least of all " + std::string(shares ? "of the stream" : "") +
-                                (shares ? " writes head " : "writes head ") +
-                                std::to_string(min_head) + " of " + layer_title(layers[min_layer]) +
-                                ", " + estimate_text(least) + "."
-                          : "No head can be compared.",
-           .draw =
-               [=](double width) {
-                 return draw_measured(width, shown, spread_name, refit_name, shares);
-               },
-           .table = std::move(table),
-           .note = sentences(
-               {"Error of the layer's output, mean over tokens" +
-                    std::string(shares ? ", over the square of the residual stream." : "."),
-                "Whiskers are ± 2 standard errors over documents.",
-                shows_text(shown.size(), layers.size(), "layers, evenly spaced.")}),
-           .max_rows = 150}};
+  return {
+      {.title = "What each head writes",
+       .finding = std::isfinite(least.value)
+                      ? "Head " + std::to_string(min_head) + " of " +
+                            layer_title(layers[min_layer]) + " writes the least, " +
+                            estimate_text(least) + (shares ? " of the square of the stream." : ".")
+                      : "No head can be compared.",
+       .draw =
+           [=](double width) {
+             return draw_measured(width, shown, spread_name, refit_name, shares);
+           },
+       .table = std::move(table),
+       .note =
+           sentences({"Error of the layer's output, mean over tokens" +
+                          std::string(shares ? ", over the square of the residual stream." : "."),
+                      "Whiskers are ± 2 standard errors over documents.",
+                      shows_text(shown.size(), layers.size(), "layers, evenly spaced.")}),
+       .max_rows = 150}};
 }
 
 }  // namespace headlab::tools

@@ -93,8 +93,7 @@ Canvas draw_nested(const NestedPicture& picture, double width) {
     draw_steps(canvas, of_key, steps, levels, "line c0");
   }
   canvas.text({box.right, canvas.height() - 4},
-              "settings in nested order, a step for each; the lowest is the first value named",
-              "end", "soft small");
+              "nested settings; the lowest step is the first value named", "end", "soft small");
   return canvas;
 }
 

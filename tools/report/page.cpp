@@ -28,10 +28,13 @@ h1,h2,h3{line-height:1.25}h1{font-size:1.6rem}h2{font-size:1.3rem;border-bottom:
 h3{font-size:1.05rem;margin-bottom:.3rem}dt{font-weight:600}dd{margin:0 0 .5rem 1.5rem}dd p{margin:0}
 figure{margin:1.5rem 0}figcaption{margin-top:.4rem}.note{color:var(--soft);font-size:.9rem}
 .scroll{overflow-x:auto}svg{display:block;width:100%;min-width:34rem;height:auto;font-size:12px}
-table{border-collapse:collapse;font-size:.85rem;margin:.5rem 0}caption{text-align:left;color:var(--soft);white-space:nowrap}
+table{border-collapse:collapse;font-size:.85rem;margin:.2rem 0 .5rem}.caption{color:var(--soft);font-size:.85rem;margin:.5rem 0 0}
 th,td{border:1px solid var(--rule);padding:.2rem .45rem;text-align:left;vertical-align:top}
 thead th{background:var(--grid)}td ul{margin:0;padding-left:1rem}td p{margin:.3rem 0}.claims th{width:14%}.claims td{width:43%}tbody th{font-weight:400}
-code{overflow-wrap:anywhere}code span{white-space:nowrap}code,pre{font:13px/1.45 ui-monospace,"Liberation Mono",monospace}pre{white-space:pre-wrap;border:1px solid var(--rule);padding:.6rem}
+code{overflow-wrap:anywhere}code,pre{font:13px/1.45 ui-monospace,"Liberation Mono",monospace}pre{white-space:pre-wrap;border:1px solid var(--rule);padding:.6rem}
+@media (max-width:30rem){.claims tr{display:grid}.claims thead{display:none}.claims th,.claims td{width:auto}
+.claims td{border-top:0}.claims td:nth-child(2)::before{content:"holds as"}.claims td:nth-child(3)::before{content:"fails as, or is open as"}}
+.n{white-space:nowrap}.files{columns:23rem}code span{white-space:nowrap}dd{overflow-x:auto;overflow-y:hidden}
 summary{cursor:pointer;color:var(--soft);font-size:.9rem}a{color:var(--c1)}
 .c0{--k:var(--c0)}.c1{--k:var(--c1)}.c2{--k:var(--c2)}.c3{--k:var(--c3)}.c4{--k:var(--c4)}.c5{--k:var(--c5)}.c6{--k:var(--c6)}
 )";
@@ -39,7 +42,8 @@ summary{cursor:pointer;color:var(--soft);font-size:.9rem}a{color:var(--c1)}
 /// On paper what can be folded is open, and tables break between rows under repeated heads.
 constexpr const char* print_style = R"(
 body{max-width:none;padding:0;font-size:10.5pt}svg{min-width:0}.scroll{overflow:visible}
-svg,tr,dt,thead{break-inside:avoid}h2,h3,summary{break-after:avoid}figure>.scroll,dt{break-after:avoid}
+svg,tr,dt,thead{break-inside:avoid}h2,h3,summary,.caption{break-after:avoid}td code{font-size:inherit}figure>.scroll,dt{break-after:avoid}
+dd{overflow:visible}.files{columns:2}table,.files code{font-size:7.5pt}th,td{padding:.15rem .3rem}.claims tr{break-inside:auto}pre{font-size:8pt}
 thead{display:table-header-group}nav{display:none}summary{list-style:none;font-weight:600}
 details::details-content{content-visibility:visible;block-size:auto}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}
@@ -83,7 +87,8 @@ std::string listing(const std::string& title, const std::string& text) {
 /// "Figures 1 to 3", "Figure 4".
 std::string figures_text(std::size_t first, std::size_t last) {
   if (first == last) return "Figure " + std::to_string(first);
-  return "Figures " + std::to_string(first) + " to " + std::to_string(last);
+  return "Figures " + std::to_string(first) + (last == first + 1 ? " and " : " to ") +
+         std::to_string(last);
 }
 
 /// Commands, a line each.
@@ -132,7 +137,7 @@ std::string provenance_html(const Source& source, const std::vector<Picture>& fi
   if (!conditions.empty()) {
     const Value& parameters = member(conditions.front(), "parameters");
     text += listing(conditions.size() == 1 ? "All parameters" : "All parameters, first condition",
-                    to_json(parameters, {.indent = 1}));
+                    to_json(parameters, {.lines = 2, .indent = 1}));
   }
   return text;
 }

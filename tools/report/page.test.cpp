@@ -81,7 +81,7 @@ TEST(ReportPage, FollowsTheOrderOfAdemp) {
   const std::string page = page_of({}, swept_sizes);
   std::size_t at = 0;
   for (const char* heading : {">Aims<", ">Data-generating mechanisms<", ">Estimands<", ">Methods<",
-                              ">Performance measures<", ">Verdicts<", ">Provenance<"}) {
+                              ">Performance measures<", ">Provenance<"}) {
     const std::size_t next = page.find(heading);
     ASSERT_NE(next, std::string::npos) << heading;
     EXPECT_GT(next, at) << heading;
@@ -91,6 +91,7 @@ TEST(ReportPage, FollowsTheOrderOfAdemp) {
   EXPECT_TRUE(contains(page, "<math "));
   EXPECT_TRUE(
       contains(page, "<span>hand_made.toml</span> <span>--backend</span> <span>cpu</span>"));
+  EXPECT_FALSE(contains(page, ">Verdicts<"));  // nothing was put to the test
 }
 
 TEST(ReportPage, EscapesTheTextsOfAScenario) {
@@ -132,7 +133,7 @@ TEST(ReportPage, TellsHeadsApartOnlyWhereTheyAre) {
   EXPECT_TRUE(
       contains(page_with("[[2,1,1],[1,2,1],[1,1,2]]"), "Any two heads have a covariance of 1."));
   EXPECT_TRUE(contains(page_with("[[2,1,-3],[1,2,1],[-3,1,2]]"), "the smallest, −3."));
-  EXPECT_TRUE(contains(page_with("[[2,1,-3],[1,2,1],[-3,1,2]]"), ">−3</text>"));
+  EXPECT_TRUE(contains(page_with("[[2,1,-3],[1,2,1],[-3,1,2]]"), ">−3.0</text>"));
   // Numbers that would touch their neighbors are left out.
   const auto of_eight = [](const std::string& number) {
     std::string row = number, rows;
@@ -140,12 +141,12 @@ TEST(ReportPage, TellsHeadsApartOnlyWhereTheyAre) {
     for (int h = 0; h < 8; ++h) rows += (h == 0 ? "[" : ",[") + row + "]";
     return "[" + rows + "]";
   };
-  EXPECT_TRUE(contains(page_with(of_eight("0.5")), "class=\"halo\">0.5</text>"));
-  EXPECT_FALSE(contains(page_with(of_eight("0.0005")), "class=\"halo\">0.0005</text>"));
+  EXPECT_TRUE(contains(page_with(of_eight("0.5")), "class=\"ink\">0.50</text>"));
+  EXPECT_FALSE(contains(page_with(of_eight("0.0005")), ">0.00050</text>"));
   // With one query the MCSE is known, with two it is not.
   const std::string query =
       R"({"head_covariance": [[2,1],[1,2]], "head_covariance_mcse": [[0.1,0.2],[0.2,0.1]]})";
-  EXPECT_TRUE(contains(page_of_queries(query), "<td>1.00 ± 0.20</td>"));
+  EXPECT_TRUE(contains(page_of_queries(query), "<td class=\"n\">1.00 ± 0.20</td>"));
   EXPECT_FALSE(contains(page_of_queries(query + "," + query), "0.20"));
   // A diagonal that is larger by less than can be seen has no shade of its own.
   EXPECT_FALSE(contains(page_with("[[1.001,1],[1,1.001]]"), "larger (the diagonal)"));
@@ -162,8 +163,8 @@ TEST(ReportPage, TellsRowsOfVerdictsApart) {
     return page_of_document(R"({"headlab": {}, "claims": [)" + verdict(first, "one") + "," +
                             verdict(second, "two") + "]}");
   };
-  EXPECT_TRUE(contains(page_with("gaussian", "gaussian"), "c: f (two)</text>"));
-  EXPECT_TRUE(contains(page_with("gaussian", "softmax"), "c: f (softmax)</text>"));
+  EXPECT_TRUE(contains(page_with("gaussian", "gaussian"), ">f (two)</text>"));
+  EXPECT_TRUE(contains(page_with("gaussian", "softmax"), ">f (softmax)</text>"));
 }
 
 TEST(ReportPage, GathersIndicesOfOneCounterexample) {
@@ -207,9 +208,9 @@ TEST(ReportPage, ShowsDifferencesWithoutWhatIsSubtracted) {
   };
   const std::string page = page_with(condition(5, 1, none) + "," + condition(9, 1, some) + "," +
                                      condition(5, 2, none) + "," + condition(9, 2, some));
-  EXPECT_TRUE(contains(page, "Differences from data.n = 5"));
+  EXPECT_TRUE(contains(page, "Differences from n 5"));
   EXPECT_TRUE(contains(page, "by more than 2 MCSE in 2 of 2 conditions"));
-  EXPECT_TRUE(contains(page, "<td>−0.50 ± 0.10</td>"));
+  EXPECT_TRUE(contains(page, "<td class=\"n\">−0.50 ± 0.10</td>"));
   EXPECT_FALSE(
       contains(page_with(condition(5, 1, none) + "," + condition(9, 1, none)), "Differences from"));
 }
@@ -451,6 +452,67 @@ TEST(ReportPage, HasTheCommandsOfVerdicts) {
     {"claim": "b", "form": "f", "verdict": "supported", "replay": "headlab validate b"}]})");
   EXPECT_TRUE(contains(page, "<dd>" + code_element("headlab validate a") + "<br/>" +
                                  code_element("headlab validate b") + "</dd>"));
+}
+
+TEST(ReportPage, CountsClaimsAndComparisons) {
+  const auto page_with = [](const char* comparisons, const char* other) {
+    return page_of_document(std::string(R"({"headlab": {}, "alpha": 0.01, "comparisons": )") +
+                            comparisons + R"(, "claims": [{"claim": "a", "form": "f",
+      "verdict": "supported", "margin": 1, "effect": {"value": 0,
+      "of": "mse at angles = [1.5707963267948966, 0.5] and n = 123456789"}})" +
+                            other + "]}");
+  };
+  const std::string one = page_with("1", "");
+  EXPECT_TRUE(contains(one, "In which readings does this claim hold: a?"));
+  EXPECT_TRUE(contains(one, "the only comparison of the call is rejected"));
+  EXPECT_TRUE(contains(one, "mse at angles = [1.5708, 0.5] and n = 123456789"));
+  const std::string two = page_with("2", R"(, {"claim": "b", "form": "f", "verdict": "refuted"})");
+  EXPECT_TRUE(contains(two, "Which of these claims hold, and in which readings: a, b?"));
+  EXPECT_TRUE(contains(two, "over all 2 comparisons"));
+  EXPECT_TRUE(contains(two, ">a: f</text>"));
+}
+
+TEST(ReportPage, HasWhatVariesInAStudyOfDepth) {
+  const auto page_with = [](const char* other) {
+    const auto condition = [](const std::string& maps) {
+      return R"({"parameters": {"heads": {"maps": )" + maps +
+             R"(}}, "replicates": 9, "layers": [{"log_residual": {"value": 1, "mcse": 0.1}}]})";
+    };
+    return page_of_document(
+        R"({"headlab": {}, "results_id": "x", "conditions": [)" +
+        condition(R"({"law": "pruned", "of": {"law": "gaussian"}, "hidden": 16})") + "," +
+        condition(other) + "]}");
+  };
+  EXPECT_TRUE(contains(page_with(R"({"law": "pruned", "of": {"law": "gaussian"}, "hidden": 24})"),
+                       "<dd>pruned, of gaussian, hidden 16 or 24</dd>"));
+  EXPECT_TRUE(contains(page_with(R"({"law": "gaussian"})"),
+                       "<dd>pruned, of gaussian, hidden 16 or gaussian</dd>"));
+}
+
+TEST(ReportPage, DrawsSlopesOfLogarithmsOnLogarithmicAxes) {
+  const auto page_with = [](const char* slope) {
+    return page_of_document(std::string(R"({"headlab": {}, "over": "n", "over_key": "data.n",
+      "figure": "mse", "curves": [{"name": "", "lowest": 4, "points": [
+      {"x": 2, "figure": {"value": 40, "mcse": 1}}, {"x": 4, "figure": {"value": 20, "mcse": 1}},
+      {"x": 6, "figure": {"value": 14, "mcse": 1}}])") +
+                            slope + "}]}");
+  };
+  // From 2 to 6 a linear axis has 3 among its ticks, a logarithmic one 2 and 5 alone.
+  EXPECT_TRUE(contains(page_with(R"(, "slope": {"value": -1, "mcse": 0.1})"), ">5</text>"));
+  EXPECT_FALSE(contains(page_with(R"(, "slope": {"value": -1, "mcse": 0.1})"), ">3</text>"));
+  EXPECT_TRUE(contains(page_with(""), ">3</text>"));
+}
+
+TEST(ReportPage, TellsDiversityFromNoise) {
+  const auto page_with = [](const char* z) {
+    return page_of_document(std::string(R"({"headlab": {}, "random_sets": 9, "d": 4, "layers": [
+      {"layer": 0, "indices": {"chordal": {"value": 0.5, "random_mean": 0.6, "random_sd": 0.1,
+       "z": )") + z + "}}}]}");
+  };
+  EXPECT_TRUE(contains(page_with("-1"), "within\u00a0±\u00a02 sd of random heads in every layer"));
+  EXPECT_TRUE(contains(page_with("-3"), "below random heads by more than 2 sd in 1 of 1 layer;"));
+  EXPECT_TRUE(contains(page_with("3"), "above random heads by more than 2 sd in 1 of 1 layer;"));
+  EXPECT_TRUE(contains(page_with("-3"), "(z −3)"));
 }
 
 TEST(ReportPage, HasTheMechanismsOfAnAllocation) {

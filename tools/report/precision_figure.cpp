@@ -56,11 +56,11 @@ Canvas draw_precision(const std::vector<PrecisionSeries>& all, const PrecisionSe
   const double left = 62, right = width - 16;
   std::vector<LegendEntry> legend;
   for (const PrecisionSeries& one : all) {
-    legend.push_back({one.color, one.name, false, true});
+    if (all.size() > 1) legend.push_back({one.color, one.name, false, true});
   }
-  const double top = legend_height(width, legend) + 20;
+  const double top = (legend.empty() ? 4 : legend_height(width, legend)) + 20;
   Canvas canvas(width, top + 220 + 44);
-  draw_legend(canvas, legend);
+  if (!legend.empty()) draw_legend(canvas, legend);
   const Range x = range_of(ScaleKind::logarithmic, replicates, 0.04);
   const Range y = range_of(ScaleKind::logarithmic, percents, 0.08);
   const Axes axes{{left, top, right, top + 220},
@@ -73,14 +73,15 @@ Canvas draw_precision(const std::vector<PrecisionSeries>& all, const PrecisionSe
   const double from = std::max({axes.x.low(), last.x * std::pow(last.y / axes.y.high(), 2)});
   const double end = std::min(axes.x.high(), last.x * std::pow(last.y / axes.y.low(), 2));
   canvas.line(axes.at(from, last.y * std::sqrt(last.x / from)),
-              axes.at(end, last.y * std::sqrt(last.x / end)), "theory c0");
+              axes.at(end, last.y * std::sqrt(last.x / end)),
+              "theory c" + std::to_string(reference.color));
   for (const PrecisionSeries& one : all) {
     const std::string color = "c" + std::to_string(one.color);
     std::vector<Point> places;
     for (const Point& point : one.points) places.push_back(axes.at(point.x, point.y));
     canvas.polyline(places, "line " + color);
-    // Whiskers of one condition; those of the others are about as long.
-    for (std::size_t i = 0; i < places.size() && one.color == 0; ++i) {
+    // Whiskers of one condition; those of the others are as long.
+    for (std::size_t i = 0; i < places.size() && one.color == reference.color; ++i) {
       const Point& point = one.points[i];
       canvas.line(axes.at(point.x, point.y * one.intervals[i].low),
                   axes.at(point.x, point.y * one.intervals[i].high), "whisker thin " + color);
@@ -156,11 +157,13 @@ std::vector<Picture> precision_figures(const Source& source) {
                  return draw_precision(all, all[static_cast<std::size_t>(which)], width);
                },
            .table = std::move(table),
-           .note = sentences({"Dotted: 1/√R through the last point" +
-                                  std::string(all.size() > 1 ? " of the largest." : ".") +
-                                  " Whiskers are 95 % intervals of the MCSE itself (chi-squared); "
-                                  "it is of the groups that the whole run has, and shown from 32 "
-                                  "of them on. Points of one condition share their training sets.",
+           .note = sentences({all.size() > 1 ? "Of the condition where it is largest: 1/√R through "
+                                               "the last point, dotted, and 95 % intervals of the "
+                                               "MCSE itself (chi-squared)."
+                                             : "Dotted: 1/√R through the last point. Whiskers are "
+                                               "95 % intervals of the MCSE itself (chi-squared).",
+                              "An MCSE is shown from 32 groups of training sets on. Points of one "
+                              "condition share their training sets.",
                               shows_text(all.size(), source.conditions, "conditions.")})}};
 }
 

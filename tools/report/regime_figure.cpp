@@ -6,8 +6,10 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 #include "tools/report/labels.h"
+#include "tools/report/sections.h"
 #include "tools/report/sweep.h"
 
 namespace headlab::tools {
@@ -15,7 +17,7 @@ namespace {
 
 constexpr std::size_t max_settings = 36;
 constexpr double cell_height = 20;
-constexpr std::size_t longest_setting = 52;
+constexpr double min_column = 40;
 
 struct RegimeStyle {
   std::string words;
@@ -115,8 +117,9 @@ Canvas draw_grid(const RegimeGrid& grid, const std::vector<RegimeStyle>& styles,
   double left = 60, heading = 0;
   std::vector<std::string> settings;
   for (const std::size_t row : rows) settings.push_back(grid.rows[row]);
-  settings =
-      distinct_labels(settings, std::min(longest_setting, characters_in(0.6 * picture_width)));
+  // What columns do not need.
+  const double room = picture_width - 80 - min_column * static_cast<double>(grid.columns.size());
+  settings = distinct_labels(settings, characters_in(std::max(room, 0.5 * picture_width) / 0.92));
   for (const std::string& text : settings) left = std::max(left, 20 + 0.92 * text_width(text));
   for (const std::string& column : grid.columns) heading = std::max(heading, text_width(column));
   std::vector<LegendEntry> legend;
@@ -153,13 +156,23 @@ std::string exponent_text(const Value& cell) {
     if (text_of(member(law, "law")) != "power") continue;
     const Value::Array& interval = items_of(member(law, "interval"));
     if (interval.size() != 2) return "–";
-    return axis_number(number_of(member(law, "slope"))) + " (" +
-           axis_number(number_of(interval[0])) + " to " + axis_number(number_of(interval[1])) + ")";
+    const auto text = [](const Value& value) { return shown_number(number_of(value), 3); };
+    return text(member(law, "slope")) + " (" + text(interval[0]) + " to " + text(interval[1]) + ")";
   }
   return "–";
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> varied_settings(const Value::Array& cells) {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const auto& [key, texts] : setting_texts(cells)) {
+    std::string values;
+    for (const auto& [toml, words] : texts) values += (values.empty() ? "" : ", ") + words;
+    all.emplace_back(key, values);
+  }
+  return all;
+}
 
 std::vector<Picture> regime_figures(const Source& source) {
   const Value::Array& cells = items_of(member(source.document, "cells"));

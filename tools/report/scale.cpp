@@ -91,11 +91,15 @@ std::vector<Tick> Scale::ticks(int about) const {
 }
 
 std::vector<Tick> Scale::linear_ticks(int about) const {
-  const double rough = (high_ - low_) / std::max(about, 1);
+  const double wanted = std::max(about, 1);
+  const double rough = (high_ - low_) / wanted;
   const double decade = std::pow(10.0, std::floor(std::log10(rough)));
   double step = 10 * decade;
   for (const double factor : {5.0, 2.0, 1.0}) {
-    if (factor * decade >= rough * (1 - slack)) step = factor * decade;
+    // Less than half of what is wanted is worse than somewhat more.
+    if (factor * decade >= rough * (1 - slack) || (high_ - low_) / step < wanted / 2) {
+      step = factor * decade;
+    }
   }
   std::vector<Tick> all;
   const double first = std::ceil(low_ / step - slack);
@@ -106,7 +110,7 @@ std::vector<Tick> Scale::linear_ticks(int about) const {
     const double clean = std::abs(value) < slack * step ? 0 : value;
     all.push_back({clean, axis_number(clean)});
   }
-  return all;
+  return all.size() >= 2 || about >= 5 ? all : linear_ticks(about + 1);
 }
 
 std::vector<Tick> Scale::decade_ticks(int about) const {
@@ -114,6 +118,8 @@ std::vector<Tick> Scale::decade_ticks(int about) const {
   std::vector<double> factors = {1};
   if (decades < 3) factors = {1, 2, 5};
   const int step = std::max(1, static_cast<int>(std::ceil(decades / (2.0 * about))));
+  // Where they would crowd, decades alone are enough.
+  if (decades * static_cast<double>(factors.size()) > 2.0 * about && decades >= 2) factors = {1};
   std::vector<Tick> all;
   const int first = static_cast<int>(std::floor(std::log10(low_)));
   for (int exponent = first; exponent <= first + 700; exponent += step) {

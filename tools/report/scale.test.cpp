@@ -38,6 +38,15 @@ TEST(Scale, MarksRoundNumbers) {
   EXPECT_EQ(Scale(ScaleKind::logarithmic, 0.5, 2000, 0, 1).ticks().front().label, "1");
 }
 
+TEST(Scale, HasEnoughTicks) {
+  // Of the dimensions 1 to 12 more than 5 and 10, of 2.9 to 4.9 more than 4.
+  EXPECT_EQ(Scale(ScaleKind::linear, 0.6, 12.4, 0, 1).ticks(5).size(), 6u);
+  EXPECT_GE(Scale(ScaleKind::logarithmic, 2.9, 4.9, 0, 1).ticks(2).size(), 2u);
+  // Decades alone where there is room for a few.
+  EXPECT_EQ(Scale(ScaleKind::logarithmic, 0.04, 1.2, 0, 1).ticks(2).size(), 5u);
+  EXPECT_EQ(Scale(ScaleKind::logarithmic, 0.04, 12, 0, 1).ticks(2).size(), 3u);
+}
+
 TEST(Scale, HasTicksInEveryRange) {
   for (const double low : {1e-300, 1e-12, 0.003, 1.0, 99.0, 1e8}) {
     for (const double factor : {1.0, 1.0001, 1.5, 3.0, 40.0, 1e7}) {

@@ -2,7 +2,9 @@
 #include "tools/report/sections.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <cstdint>
 #include <set>
 #include <utility>
 
@@ -130,6 +132,12 @@ std::string scenario_html(const Value& document, const std::string& sizes) {
                          sizes);
 }
 
+/// "first order" of "first_order"
+std::string in_words(std::string key) {
+  std::ranges::replace(key, '_', ' ');
+  return key;
+}
+
 std::vector<Section> run_sections(const Source& source) {
   const Value none;
   const Value::Array& conditions = source.shown_conditions();
@@ -141,7 +149,7 @@ std::vector<Section> run_sections(const Source& source) {
                 mathml(std::string("MSE = E(f(x) - m(x))^2 = B^2 + sum_h a_h^2 V_h") +
                            (covary ? " + sum_{h ≠ l} a_h a_l C_{h l}" : ""),
                        true));
-  estimands.add("squared bias", mathml("B = E f(x) - m(x)"));
+  estimands.add("bias", mathml("B = E f(x) - m(x)"));
   estimands.add(
       covary ? "variance of a head, covariance of two" : "variance of the head",
       mathml(std::string("V_h = Var f_h(x)") + (covary ? ", C_{h l} = Cov(f_h(x), f_l(x))" : "")));
@@ -170,7 +178,7 @@ std::vector<Section> run_sections(const Source& source) {
                   axis_number(least) + (least < most ? " to " + axis_number(most) : ""));
     }
   } else {
-    methods.add("closed form", escaped(text_of(member(first, "source"))));
+    methods.add("closed form", escaped(in_words(text_of(member(first, "source")))));
   }
   return {{"Aims", paragraph(aims.empty() ? "The scenario states no aims." : aims)},
           {"Data-generating mechanisms",
@@ -216,17 +224,21 @@ std::vector<Section> verdict_sections(const Source& source) {
   }
   std::string names, files;
   for (const std::string& claim : claims) names += (names.empty() ? "" : ", ") + claim;
+  const std::string question = claims.size() == 1
+                                   ? "In which readings does this claim hold: "
+                                   : "Which of these claims hold, and in which readings: ";
+  const double comparisons = number_of(member(document, "comparisons"));
   for (const std::string& file : scenarios) {
     if (!file.empty()) files += element("li", code_element(file));
   }
   return {
-      {"Aims", paragraph("Which of these claims hold, and in which readings: " + names + "?")},
+      {"Aims", paragraph(question + names + "?")},
       {"Data-generating mechanisms",
        paragraph("Each verdict is of the conditions of one scenario, which share their training "
                  "sets.") +
-           (files.empty()
-                ? ""
-                : element("details", element("summary", "The scenarios") + element("ul", files)))},
+           (files.empty() ? ""
+                          : element("details", element("summary", "The scenarios") +
+                                                   element("ul", {{"class", "files"}}, files)))},
       {"Estimands",
        paragraph("A comparison has one effect, which is 0 if the claim holds to the letter: a "
                  "figure less its closed form, or a difference of two figures. The margin is what "
@@ -238,22 +250,50 @@ std::vector<Section> verdict_sections(const Source& source) {
        paragraph(
            "A claim is supported if each of its comparisons lies inside its margin at level " +
            shown_number(number_of(member(document, "alpha"))) +
-           " (intersection-union), and refuted if Holm's procedure over all " +
-           axis_number(number_of(member(document, "comparisons"))) +
-           " comparisons of the call rejects one of them at that family-wise level.")},
+           " (intersection-union), and refuted if " +
+           (comparisons == 1 ? "the only comparison of the call is rejected at that level."
+                             : "Holm's procedure over all " + axis_number(comparisons) +
+                                   " comparisons of the call rejects one of them at that "
+                                   "family-wise level."))},
       {"Performance measures",
        paragraph(
            "Effects with their Monte Carlo standard errors (MCSE), in units of the margin.")}};
 }
 
+/// A text whose numbers have six significant digits at most: "1.5708" of "1.5707963267948966".
+std::string with_short_numbers(const std::string& text) {
+  constexpr std::size_t most = 8;  // characters of a number that stays as it is
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = at;
+    while (end < text.size() &&
+           (std::isdigit(static_cast<unsigned char>(text[end])) != 0 || text[end] == '.')) {
+      ++end;
+    }
+    const std::string number = text.substr(at, end - at);
+    const bool is_long = number.size() > most && std::ranges::count(number, '.') == 1;
+    out += is_long ? short_number(std::stod(number), 6) : number;
+    if (end < text.size()) out += text[end++];
+    at = end;
+  }
+  return out;
+}
+
+/// Verdicts one by one.
 std::string verdict_list_html(const Source& source) {
   std::string text;
-  for (const Value& verdict : items_of(member(source.document, "claims"))) {
+  const Value::Array& verdicts = items_of(member(source.document, "claims"));
+  const auto own_words = [](const Value& verdict) {
     const std::string setting = setting_text(verdict);
+    return text_of(member(verdict, "claim")) + ", " + reading_text(verdict) +
+           (setting.empty() ? "" : " (" + setting + ")");
+  };
+  const std::vector<std::string> scenarios = scenarios_that_tell_apart(verdicts, own_words);
+  for (const Value& verdict : verdicts) {
+    const std::string& scenario = scenarios[static_cast<std::size_t>(&verdict - verdicts.data())];
     std::string body = element(
-        "summary",
-        escaped(text_of(member(verdict, "claim")) + ", " + reading_text(verdict) +
-                (setting.empty() ? "" : " (" + setting + ")") + ": " + outcome_text(verdict)));
+        "summary", escaped(own_words(verdict) + (scenario.empty() ? "" : " in " + scenario) + ": " +
+                           outcome_text(verdict)));
     DefinitionList list;
     const auto add = [&](const char* name, const std::string& words) {
       list.add(name, escaped(words));
@@ -263,7 +303,7 @@ std::string verdict_list_html(const Source& source) {
     add("assumes", text_of(member(verdict, "assumptions")));
     add("would be refuted by", text_of(member(verdict, "refuted_by")));
     add("effect", effect_text(verdict) + " where " + allowed_text(verdict) + " is allowed, of " +
-                      text_of(member(member(verdict, "effect"), "of")));
+                      with_short_numbers(text_of(member(member(verdict, "effect"), "of"))));
     const double needed = number_of(member(verdict, "replicates_needed"));
     if (std::isfinite(needed)) add("replicates that would decide", "about " + axis_number(needed));
     add("open because of", text_of(member(verdict, "open")));
@@ -310,10 +350,11 @@ std::vector<Section> allocation_sections(const Source& source) {
                      ? "Candidates are screened by paired differences (Nelson, Swann, Goldsman and "
                        "Song 2001)" +
                            (rule.empty() ? std::string(".") : ", with bandwidth rule " + rule + ".")
-                     : "Errors are closed forms (" + from + ").")},
+                     : "Errors are closed forms (" + in_words(from) + ").")},
       {"Performance measures",
-       paragraph("The set that may be best contains the best with probability " +
-                 percent_text(1 - number_of(member(study, "alpha"))) + ".")}};
+       paragraph(from.empty() ? "The set that may be best contains the best with probability " +
+                                    percent_text(1 - number_of(member(study, "alpha"))) + "."
+                              : "Closed forms have no Monte Carlo error.")}};
 }
 
 std::vector<Section> map_sections(const Source& source) {
@@ -321,23 +362,46 @@ std::vector<Section> map_sections(const Source& source) {
   for (const Value& n : items_of(member(source.document, "n"))) {
     sizes += (sizes.empty() ? "" : ", ") + axis_number(number_of(n));
   }
-  return {
-      {"Aims", paragraph("Where does the best dimension of a head grow with n?")},
-      {"Data-generating mechanisms",
-       scenario_html(source.document, sizes) +
-           paragraph("These are of the first setting of the scenario; every one was simulated.")},
-      {"Estimands", element("p", "The best dimension " + mathml("k^*(n) = \"argmin\"_k MSE(k, n)") +
-                                     " between whole ones") +
-                        "\n"},
-      {"Methods", element("p", "Fits of " + mathml("k^* = c") + ", " + mathml("k^* = c + s log n") +
-                                   " and " + mathml("k^* = c n^p") +
-                                   " by generalised least squares, over resampled blocks") +
-                      "\n"},
-      {"Performance measures", paragraph("Exponents have 95 % intervals.")}};
+  std::string varied;
+  for (const auto& [key, values] : varied_settings(items_of(member(source.document, "cells")))) {
+    varied += element("li", escaped(key + ": " + values));
+  }
+  return {{"Aims", paragraph("Where does the best dimension of a head grow with n?")},
+          {"Data-generating mechanisms",
+           scenario_html(source.document, sizes) +
+               (varied.empty() ? ""
+                               : paragraph("This is the first setting. The others differ in") +
+                                     element("ul", varied) + "\n")},
+          {"Estimands",
+           element("p", "The best dimension " + mathml("d_k^*(n) = \"argmin\"_{d_k} MSE(d_k, n)") +
+                            ", interpolated between whole ones.") +
+               "\n"},
+          {"Methods",
+           element("p", "Fits of " + mathml("d_k^* = c") + ", " + mathml("d_k^* = c + s log n") +
+                            " and " + mathml("d_k^* = c n^p") +
+                            " by generalised least squares, over resampled blocks.") +
+               "\n"},
+          {"Performance measures", paragraph("Exponents have 95 % intervals.")}};
 }
 
 std::vector<Section> head_sections(const Source& source) {
   const Value& document = source.document;
+  DefinitionList indices;
+  const Value::Array& layers = items_of(member(document, "layers"));
+  for (const auto& [name, formula] :
+       {std::pair("chordal", "1 - \"mean\" frac{1}{k} sum_j cos^2 t_j"),
+        std::pair("spectral", "frac{e^E - k}{min(H k, d) - k}"),
+        std::pair("overlap", "1 - \"mean\" prod_j (1 + frac{sin^2 t_j}{b^2 (2 + b^2)})^{-1/2}"),
+        std::pair("qk", "1 - \"mean\" prod_j (1 + frac{sin^2 t_j}{t^2})^{-1}")}) {
+    const bool has = std::ranges::any_of(layers, [&](const Value& layer) {
+      return std::isfinite(number_of(member(member(member(layer, "indices"), name), "value")));
+    });
+    const std::string words = std::string(name) == "spectral"
+                                  ? " with E the entropy of the eigenvalues of the mean projection "
+                                    "over k"
+                                  : "";
+    if (has) indices.add(name, mathml(formula) + words);
+  }
   return {
       {"Aims", paragraph("How diverse are the heads of the model, compared with random heads of "
                          "the same shape?")},
@@ -346,12 +410,10 @@ std::vector<Section> head_sections(const Source& source) {
                  axis_number(number_of(member(document, "d"))) + "; " +
                  axis_number(number_of(member(document, "random_sets"))) +
                  " sets of random heads.")},
-      {"Estimands", paragraph("Diversity indices of each layer: 0 for heads on one subspace.")},
-      {"Methods", element("p",
-                          "Principal angles θ of the subspaces of two heads; mean squared "
-                          "cosine " +
-                              mathml("frac{1}{k} sum_{i = 1}^k cos^2 θ_i")) +
-                      "\n"},
+      {"Estimands",
+       paragraph("Diversity indices of each layer, 0 for heads on one subspace, from the principal "
+                 "angles t of pairs of heads; means are over pairs.") +
+           indices.html()},
       {"Performance measures",
        element("p", mathml("z = frac{\"index\" - \"mean over random heads\"}{\"sd over random "
                            "heads\"}")) +
@@ -365,13 +427,17 @@ std::vector<Section> measured_sections(const Source& source) {
     const auto number = [&](const char* name) {
       return axis_number(number_of(member(layer, name)));
     };
-    text += paragraph("Layer " + number("layer") + ": " + number("heads") + " heads, " +
-                      number("sequences") + " sequences of " + number("documents") +
-                      " documents, " + number("tokens") + " tokens.");
+    const auto some = [&](const char* name, const std::string& noun) {
+      return counted(static_cast<std::uint64_t>(std::max(number_of(member(layer, name)), 0.0)),
+                     noun);
+    };
+    text += paragraph("Layer " + number("layer") + ": " + some("heads", "head") + ", " +
+                      some("sequences", "sequence") + " of " + some("documents", "document") +
+                      ", " + some("tokens", "token") + ".");
   }
   return {
-      {"Aims", paragraph("To say what each head of a trained model does to the output of its "
-                         "layer on text.")},
+      {"Aims", paragraph("What does each head of a trained model do to the output of its layer on "
+                         "text?")},
       {"Data-generating mechanisms",
        paragraph("Attention layers of " + text_of(member(source.document, "file")) + ".") + text},
       {"Estimands",
@@ -407,11 +473,11 @@ std::vector<Section> curves_sections(const Source& source) {
                  : "";
   return {
       {"Aims",
-       paragraph("How does " + figure_words(figure) + " change along " + over + choice + "?")},
+       paragraph("How does the " + figure_words(figure) + " change along " + over + choice + "?")},
       {"Data-generating mechanisms",
        scenario_html(document, sizes) +
-           paragraph("These are of the first condition; every one was simulated on the same "
-                     "training sets.")},
+           paragraph("What else is swept is as in the first condition; every one was simulated on "
+                     "the same training sets.")},
       {"Estimands",
        element("p", "The slope " + mathml("s") + " of " +
                         mathml("log \"" + figure + "\" = c + s log x") +
@@ -458,28 +524,68 @@ std::vector<Section> curves_results(const Source& source) {
   return all;
 }
 
-/// The parameter at `table.key` of the first condition, as JSON.
-std::string setting(const Value& condition, const char* table, const char* key) {
-  const Value& value = member(member(member(condition, "parameters"), table), key);
-  if (value.is<Value::Null>()) return "";
-  if (value.is<Value::Members>()) {
-    std::string text = text_of(member(value, "law"));
-    for (const auto& [name, location, of] : members_of(value)) {
-      if (name != "law") text += ", " + name + " " + shortened(words_of(of), 60);
-    }
-    return text;
+/// A parameter in words: "softmax, temperature 2"; a law within a law by its name.
+std::string parameter_words(const Value& value) {
+  if (!value.is<Value::Members>()) {
+    return value.is<std::string>() ? text_of(value) : shortened(to_json(value), 60);
   }
-  return value.is<std::string>() ? text_of(value) : shortened(to_json(value), 60);
+  const std::string law = text_of(member(value, "law"));
+  std::string text = law;
+  for (const auto& [name, location, of] : members_of(value)) {
+    if (name == "law") continue;
+    text += (text.empty() ? "" : ", ") + name + " " + shortened(parameter_words(of), 60);
+  }
+  return text;
+}
+
+/// Different texts, in their order: "2 or 4".
+std::string alternatives(const std::vector<std::string>& texts) {
+  std::vector<std::string> different;
+  for (const std::string& text : texts) {
+    if (std::ranges::count(different, text) == 0) different.push_back(text);
+  }
+  std::string text;
+  for (std::size_t i = 0; i < std::min(different.size(), max_values); ++i) {
+    text += (i == 0 ? "" : " or ") + different[i];
+  }
+  if (different.size() > max_values) text += " … (" + std::to_string(different.size()) + " values)";
+  return text;
+}
+
+/// The parameter at `table.key` of all conditions; of one law with its parameters, what varies.
+std::string settings(const Value::Array& conditions, const char* table, const char* key) {
+  const std::vector<const Value*> values = values_of(conditions, {table, key});
+  if (values.empty()) return "";
+  const Value& first = *values.front();
+  const bool of_one_law = std::ranges::all_of(values, [&](const Value* value) {
+    return value->is<Value::Members>() && member(*value, "law") == member(first, "law") &&
+           members_of(*value).size() == members_of(first).size();
+  });
+  const auto texts = [&](const auto& text_of_value) {
+    std::vector<std::string> all;
+    for (const Value* value : values) all.push_back(text_of_value(*value));
+    return alternatives(all);
+  };
+  if (!of_one_law) return texts(parameter_words);
+  std::string text = text_of(member(first, "law"));
+  for (const auto& [name, location, of] : members_of(first)) {
+    if (name == "law") continue;
+    const std::string& which = name;
+    text += (text.empty() ? "" : ", ") + which + " " + texts([&](const Value& value) {
+              return shortened(parameter_words(member(value, which.c_str())), 60);
+            });
+  }
+  return text;
 }
 
 std::vector<Section> depth_sections(const Source& source) {
   const Value::Array& conditions = source.shown_conditions();
   const Value& first = conditions.front();
-  const std::string aims = setting(first, "scenario", "aims");
+  const std::string aims = text_of(parameter(first, {"scenario", "aims"}));
   DefinitionList tokens;
   using Keys = std::initializer_list<std::pair<const char*, const char*>>;
   const auto add_all = [&](DefinitionList& list, const char* table, const Keys& keys) {
-    for (const auto& [key, name] : keys) list.add(name, escaped(setting(first, table, key)));
+    for (const auto& [key, name] : keys) list.add(name, escaped(settings(conditions, table, key)));
   };
   add_all(tokens, "tokens",
           {{"n", "tokens n"}, {"design", "design"}, {"fixed_design", "fixed design"}});
@@ -538,7 +644,7 @@ std::vector<Section> depth_sections(const Source& source) {
             "tokens themselves."
           : "Closed forms have no Monte Carlo error.";
   return {{"Aims", element("p", escaped(aims.empty() ? "The scenario states no aims." : aims))},
-          {"Tokens", tokens.html()},
+          {"Data-generating mechanisms", tokens.html()},
           {"Estimands", estimands.html()},
           {"Methods", methods.html()},
           {"Performance measures", element("p", escaped(errors))}};
@@ -597,13 +703,14 @@ std::vector<Section> sections_behind_figures(const Source& source) {
   if (source.kind == SourceKind::measured) {
     std::string words;
     for (const Value& sentence : items_of(member(source.document, "words"))) {
-      words += paragraph(text_of(sentence));
+      words += element("li", escaped(text_of(sentence)));
     }
-    return {{"What may be said", words}};
+    if (words.empty()) return {};
+    return {{"What may be said", element("ul", words) + "\n"}};
   }
   if (source.kind != SourceKind::run) return {};
   const std::string compared = compared_html(source);
-  if (compared.empty()) return {{"Verdicts", paragraph("No claim was put to the test.")}};
+  if (compared.empty()) return {};
   return {{"Verdicts", compared}};
 }
 

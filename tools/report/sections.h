@@ -3,7 +3,9 @@
 /// data-generating mechanisms, estimands, methods, performance measures; then verdicts.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/report/markup.h"
@@ -28,10 +30,16 @@ std::string setting_text(const Value& verdict);
 std::string effect_text(const Value& verdict);
 /// "± 0.05" or "≥ −0.05"
 std::string allowed_text(const Value& verdict);
+/// The scenario of each verdict by its name where the verdict reads as another does, else nothing.
+std::vector<std::string> scenarios_that_tell_apart(
+    const Value::Array& verdicts, const std::function<std::string(const Value&)>& text_of_verdict);
 /// "refuted (expected supported)"
 std::string outcome_text(const Value& verdict);
 /// "counterexample: MSE .. against .., z 12.3"; empty where there is none.
 std::string counterexample_text(const Value& verdict);
+
+/// The keys in which cells of a map differ, with their values in words.
+std::vector<std::pair<std::string, std::string>> varied_settings(const Value::Array& cells);
 
 /// What survives of the theory: a row a claim, with the readings under which it holds, those under
 /// which it fails, and below them its counterexamples with the commands that show them. Empty

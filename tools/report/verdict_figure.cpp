@@ -2,8 +2,6 @@
 /// \file Forest plot of verdicts: effects in units of their margins, with the zone of equivalence.
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <map>
 
 #include "tools/report/figure.h"
 #include "tools/report/labels.h"
@@ -62,19 +60,6 @@ ForestRow forest_row(const Value& verdict) {
           .own_unit = own_unit};
 }
 
-/// The scenario of each verdict by name where its row reads as another does, else nothing.
-std::vector<std::string> scenarios_that_tell_apart(const Value::Array& verdicts) {
-  std::map<std::string, std::size_t> count;
-  const auto row_text = [](const Value& verdict) { return forest_row(verdict).label; };
-  for (const Value& verdict : verdicts) ++count[row_text(verdict)];
-  std::vector<std::string> names;
-  for (const Value& verdict : verdicts) {
-    const std::filesystem::path file = text_of(member(verdict, "scenario"));
-    names.push_back(count[row_text(verdict)] > 1 ? file.stem().string() : "");
-  }
-  return names;
-}
-
 /// How far from 0 the axis of some rows goes: what is far beyond the most of them is an arrow.
 double reach_of(const std::vector<ForestRow>& rows) {
   constexpr double least = 1.5, usual = 8, beyond_median = 3;
@@ -102,7 +87,8 @@ void draw_beyond(Canvas& canvas, const Axes& axes, const ForestRow& row, double 
               "halo");
 }
 
-Canvas draw_forest(const std::vector<ForestRow>& rows, double width) {
+/// \param common  bytes that all labels begin with, which are left out
+Canvas draw_forest(const std::vector<ForestRow>& rows, std::size_t common, double width) {
   const double left = 20, right = width - 20;
   std::vector<LegendEntry> legend;
   for (const OutcomeStyle& style : outcome_styles) {
@@ -118,7 +104,7 @@ Canvas draw_forest(const std::vector<ForestRow>& rows, double width) {
   const Axes axes{
       {left, top, right, bottom}, Scale(ScaleKind::signed_log, -reach, reach, left, right), {}};
   std::vector<std::string> labels;
-  for (const ForestRow& row : rows) labels.push_back(row.label);
+  for (const ForestRow& row : rows) labels.push_back(row.label.substr(common));
   labels = distinct_labels(labels, characters_in(right - left));
   for (const ForestRow& row : rows) {
     const double y = top + row_step * static_cast<double>(&row - rows.data());
@@ -174,7 +160,8 @@ std::vector<Picture> verdict_figures(const Source& source) {
   std::vector<ForestRow> rows;
   const Value::Array& verdicts = items_of(member(source.document, "claims"));
   bool own_unit = false, one_sided = false;
-  const std::vector<std::string> scenarios = scenarios_that_tell_apart(verdicts);
+  const std::vector<std::string> scenarios = scenarios_that_tell_apart(
+      verdicts, [](const Value& verdict) { return forest_row(verdict).label; });
   for (std::size_t i = 0; i < verdicts.size(); ++i) {
     rows.push_back(forest_row(verdicts[i]));
     if (!scenarios[i].empty()) {
@@ -185,6 +172,12 @@ std::vector<Picture> verdict_figures(const Source& source) {
     one_sided = one_sided || rows.back().one_sided;
   }
   if (rows.empty()) return {};
+  // Verdicts of one claim need not repeat its name.
+  const std::string claim = text_of(member(verdicts.front(), "claim"));
+  const bool of_one = verdicts.size() > 1 && std::ranges::all_of(verdicts, [&](const Value& one) {
+                        return text_of(member(one, "claim")) == claim;
+                      });
+  const std::size_t common = of_one ? claim.size() + 2 : 0;  // "angles: "
   const std::size_t parts = (rows.size() + max_rows - 1) / max_rows;
   std::vector<Picture> figures;
   for (std::size_t part = 0; part < parts; ++part) {
@@ -213,7 +206,7 @@ std::vector<Picture> verdict_figures(const Source& source) {
                                    std::to_string(part + 1) + " of " + std::to_string(parts),
          .finding = "Of " + std::to_string(shown.size()) +
                     (shown.size() == 1 ? " verdict: " : " verdicts: ") + counts_text(shown) + ".",
-         .draw = [=](double width) { return draw_forest(shown, width); },
+         .draw = [=](double width) { return draw_forest(shown, common, width); },
          .table = std::move(table),
          .note = sentences(
              {"The shaded zone is what the margin allows.",

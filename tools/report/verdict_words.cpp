@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -81,7 +83,18 @@ std::string readings_html(const ClaimRow& row, const Wanted& wanted) {
   return items.empty() ? "–" : element("ul", items);
 }
 
-std::string counterexamples_html(const ClaimRow& row) {
+/// The command that shows every counterexample of a claim; empty where there are several.
+std::string common_command(const ClaimRow& row) {
+  const std::string first = text_of(member(*row.refuted.front(), "replay"));
+  return std::ranges::all_of(
+             row.refuted,
+             [&](const Value* one) { return text_of(member(*one, "replay")) == first; })
+             ? first
+             : "";
+}
+
+/// \param of_all  a command that stands before them
+std::string counterexamples_html(const ClaimRow& row, const std::string& of_all) {
   // Verdicts that differ in their index alone have one counterexample.
   struct Contradiction {
     std::string form, setting, indices, text;
@@ -95,7 +108,7 @@ std::string counterexamples_html(const ClaimRow& row) {
                            ? "effect " + escaped(effect_text(*verdict)) + " where " +
                                  escaped(allowed_text(*verdict)) + " is allowed"
                            : escaped(counterexample);
-    if (!replay.empty()) text += "; " + code_element(replay);
+    if (!replay.empty() && replay != of_all) text += "; " + code_element(replay);
     const Contradiction one{text_of(member(*verdict, "form")), setting_text(*verdict), index, text};
     const auto same = std::ranges::find_if(all, [&](const Contradiction& other) {
       return other.form == one.form && other.setting == one.setting && other.text == text;
@@ -151,6 +164,18 @@ std::string setting_text(const Value& verdict) {
     text += (text.empty() ? "" : ", ") + stages;
   }
   return text;
+}
+
+std::vector<std::string> scenarios_that_tell_apart(
+    const Value::Array& verdicts, const std::function<std::string(const Value&)>& text_of_verdict) {
+  std::map<std::string, std::size_t> count;
+  for (const Value& verdict : verdicts) ++count[text_of_verdict(verdict)];
+  std::vector<std::string> names;
+  for (const Value& verdict : verdicts) {
+    const std::filesystem::path file = text_of(member(verdict, "scenario"));
+    names.push_back(count[text_of_verdict(verdict)] > 1 ? file.stem().string() : "");
+  }
+  return names;
 }
 
 std::string effect_text(const Value& verdict) {
@@ -228,9 +253,15 @@ std::string survives_html(const Source& source) {
                               element("td", readings_html(row, holds)) + element("td", failing)) +
             "\n";
     if (!row.refuted.empty()) {
-      body += element("tr", element("td", {{"colspan", "3"}},
-                                    "Counterexamples:" + counterexamples_html(row))) +
-              "\n";
+      const std::string command = common_command(row);
+      body +=
+          element(
+              "tr",
+              element("td", {{"colspan", "3"}},
+                      std::string(row.refuted.size() == 1 ? "Counterexample" : "Counterexamples") +
+                          (command.empty() ? ":" : ", by " + code_element(command) + ":") +
+                          counterexamples_html(row, command))) +
+          "\n";
     }
   }
   std::string headings;

@@ -150,6 +150,7 @@ std::string advice_text(const AllocationStudy& study) {
   const std::string ended = study.outcome.interrupted ? "Interrupted" : "Time was up";
   if (!study.advised) return ended + " before the first look: nothing is known.";
   const std::string advised = heads_text(study.rows[*study.advised]);
+  const char* const have = study.rows[*study.advised].heads == 1 ? " has" : " have";
   const std::string sure = percent(1 - study.guarantee.alpha);
   const auto left = std::count_if(study.rows.begin(), study.rows.end(),
                                   [](const AllocationRow& row) { return row.in_best_set; });
@@ -163,14 +164,14 @@ std::string advice_text(const AllocationStudy& study) {
       return advised + ": " + may_be_best + ", and with probability " + sure +
              " at least none has an MSE lower by more than " + percent(study.guarantee.zone) + ".";
     case AdviceKind::too_close:
-      return "Too close to call: " + advised + " has the least estimated MSE, but " + may_be_best +
-             "; " +
+      return "Too close to call: " + advised + have + " the least estimated MSE, but " +
+             may_be_best + "; " +
              (std::isfinite(study.replicates_needed)
                   ? "about " + rounded_up(study.replicates_needed) +
                         " replicates decide if errors are what they look like."
                   : "no number of replicates is sure to decide.");
     case AdviceKind::unfinished:
-      return ended + ": " + advised + " has the least estimated MSE so far, but " + may_be_best +
+      return ended + ": " + advised + have + " the least estimated MSE so far, but " + may_be_best +
              ".";
   }
   return "";

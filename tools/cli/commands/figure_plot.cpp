@@ -259,8 +259,8 @@ class FigurePlot {
   }
 
   /// The kind of the axis of the figure, whose numbers these are. Throws where it holds none.
-  ScaleKind kind_of_figure(const std::vector<double>& y) const {
-    const ScaleKind kind = kind_of('y', kind_for_figure(y));
+  ScaleKind kind_of_figure(const std::vector<double>& y, ScaleKind usual) const {
+    const ScaleKind kind = kind_of('y', usual);
     require_place(kind, y);
     return kind;
   }
@@ -280,12 +280,14 @@ class FigurePlot {
         for (const Estimate& one : curve.y) y.push_back(one.value);
       }
     }
-    CurvesPicture picture{.x_title = along.swept.words(),
-                          .y_title = figure_words(arguments_.figure),
-                          .y_kind = kind_of_figure(y),
-                          .panels = panels};
+    const bool slopes = show_slopes(panels);
+    CurvesPicture picture{
+        .x_title = along.swept.words(),
+        .y_title = figure_words(arguments_.figure),
+        .y_kind = kind_of_figure(y, slopes ? ScaleKind::logarithmic : kind_for_figure(y)),
+        .panels = panels};
     if (along.joined()) {
-      picture.x_kind = kind_of('x', kind_for_levels(x));
+      picture.x_kind = kind_of('x', slopes ? ScaleKind::logarithmic : kind_for_levels(x));
       require_place(picture.x_kind, x);
     } else if (arguments_.log && arguments_.log->find('x') != std::string::npos) {
       throw InvalidInput("--log: " + along.name + " has no numbers - write --log y");
@@ -366,7 +368,7 @@ class FigurePlot {
       FigureCurve& one = picture.curves.emplace_back(FigureCurve{.name = names[curve]});
       for (const auto& [place, i] : of_curve) add_point(one, static_cast<double>(place), i);
     }
-    picture.y_kind = kind_of_figure(y);
+    picture.y_kind = kind_of_figure(y, kind_for_figure(y));
     return {.title = picture.y_title + " over nested settings",
             .finding = "Bands are ± 2 MCSE.",
             .draw = [picture](double width) { return draw_nested(picture, width); },
