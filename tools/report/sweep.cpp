@@ -78,19 +78,25 @@ std::vector<double> level_numbers(const std::vector<const Value*>& values) {
 constexpr std::size_t longest_part = 24;   ///< of a parameter in a label
 constexpr std::size_t longest_array = 32;  ///< of an array, where its ends do not tell it apart
 
+/// A value as JSON, a number with a minus sign.
+std::string value_text(const Value& value) {
+  const std::string text = to_json(value);
+  return value.number() ? with_minus_sign(text) : text;
+}
+
 /// A value in few letters: "(2, …, 2)" of a point, that of the first with their number of several.
 std::string brief_text(const Value& value) {
   const Value::Array& items = items_of(value);
-  if (items.empty()) return to_json(value);
+  if (items.empty()) return value_text(value);
   constexpr std::size_t few = 4;
   if (items.front().is<Value::Array>()) {
     const std::string first = brief_text(items.front());
     return items.size() == 1 ? first : first + ", … [" + std::to_string(items.size()) + "]";
   }
   if (items.size() > few)
-    return "(" + to_json(items.front()) + ", …, " + to_json(items.back()) + ")";
+    return "(" + value_text(items.front()) + ", …, " + value_text(items.back()) + ")";
   std::string text;
-  for (const Value& item : items) text += (text.empty() ? "(" : ", ") + to_json(item);
+  for (const Value& item : items) text += (text.empty() ? "(" : ", ") + value_text(item);
   return text + ")";
 }
 

@@ -53,6 +53,13 @@ TEST(Sweep, TellsLawsOfOneNameApartByWhatDiffers) {
   EXPECT_EQ(level_texts({&one, &two, &three}), (std::vector<std::string>{"a p=1", "a p=2", "b"}));
 }
 
+TEST(Sweep, WritesNumbersWithAMinusSign) {
+  const Value one = parse_json("[-1.5, 0]").value(), two = parse_json("[0, -2e-7]").value();
+  EXPECT_EQ(level_texts({&one, &two}), (std::vector<std::string>{"(−1.5, 0)", "(0, −2e−07)"}));
+  const Value three = parse_json("-3").value(), four = parse_json("\"a-b\"").value();
+  EXPECT_EQ(level_texts({&three, &four}), (std::vector<std::string>{"−3", "a-b"}));
+}
+
 TEST(Sweep, LabelsMakeTheAxis) {
   const Sweep sweep = sweep_of(conditions_of(
       {R"({"n": 50, "labels": {"size": "small"}})", R"({"n": 200, "labels": {"size": "large"}})"}));
