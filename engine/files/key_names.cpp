@@ -55,15 +55,22 @@ std::optional<std::size_t> key_named(const std::string& option, const std::strin
 void require_whole_key(const Value& root, const std::string& key, const Location& location,
                        const std::string& name) {
   if (root.find(key.substr(0, key.find('.'))) != nullptr) return;
-  std::vector<std::string> keys;
-  add_keys(root, "", keys);
-  // What a sweep sets has keys of its own.
-  std::erase_if(keys, [](const std::string& one) { return one.starts_with("sweep."); });
+  std::vector<std::string> all;
+  add_keys(root, "", all);
+  std::vector<std::string> keys;  // what a sweep sets has keys of its own
+  for (const std::string& one : all) {
+    if (!one.starts_with("sweep.")) keys.push_back(one);
+  }
   const std::vector<std::size_t> found = keys_named(key, keys);
   if (found.empty()) return;
+  const std::string& first = keys[found.front()];
+  if (found.size() == 1 && std::ranges::count(all, "sweep." + first) > 0) {
+    reject(location, name,
+           "is the end of " + first + ", which the scenario sweeps - set the sweep itself: " +
+               "'sweep.\"" + first + "\"=[...]'");
+  }
   reject(location, name,
-         found.size() == 1 ? "is not a whole key - write " + keys[found.front()]
-                           : several_keys(found, keys));
+         found.size() == 1 ? "is not a whole key - write " + first : several_keys(found, keys));
 }
 
 }  // namespace headlab

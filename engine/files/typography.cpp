@@ -12,7 +12,7 @@ struct Character {
   std::string_view meant;
 };
 
-constexpr std::array<Character, 12> characters = {{{"“", "typographic quote", "\""},
+constexpr std::array<Character, 14> characters = {{{"“", "typographic quote", "\""},
                                                    {"”", "typographic quote", "\""},
                                                    {"„", "typographic quote", "\""},
                                                    {"«", "typographic quote", "\""},
@@ -22,6 +22,8 @@ constexpr std::array<Character, 12> characters = {{{"“", "typographic quote", 
                                                    {"–", "dash", "-"},
                                                    {"—", "dash", "-"},
                                                    {"−", "minus sign", "-"},
+                                                   {"\u2010", "typographic hyphen", "-"},
+                                                   {"\u2011", "typographic hyphen", "-"},
                                                    {"\u00a0", "no-break space", " "},
                                                    {"\u202f", "no-break space", " "}}};
 
@@ -50,7 +52,7 @@ std::string hyphenated(std::string_view word) {
       hyphens += "--";
       word.remove_prefix(std::string_view("–").size());
       dashes = true;
-    } else if (word.starts_with("−")) {
+    } else if (word.starts_with("−") || word.starts_with("\u2010") || word.starts_with("\u2011")) {
       hyphens += "-";
       word.remove_prefix(std::string_view("−").size());
       dashes = true;

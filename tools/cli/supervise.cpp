@@ -97,7 +97,8 @@ Scenario read_supervised(const std::string& file, const CommonArguments& argumen
     std::string line = as_typed(error.what(), arguments);
     std::error_code none;
     if (line.starts_with(file + ": ") && !std::filesystem::exists(file, none)) {
-      line += advice_on_missing_scenario(file);
+      line += file.find(" --") == std::string::npos ? advice_on_missing_scenario(file)
+                                                    : " - write options outside of its quotes";
     }
     throw InvalidInput(line);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/commands/command_line.h"
 
+#include <algorithm>
+#include <cctype>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
@@ -189,7 +191,7 @@ bool belongs_to_a_command(const CLI::App& app, const std::string& option) {
 }
 
 /// The unit of an option's values that a word stands for: "m" of "minutes" for --max-time.
-std::string unit_of(const CLI::Option& option, const std::string& word) {
+std::string unit_of(const CLI::Option& option, std::string word) {
   struct Unit {
     const char *type, *unit;
     Texts words;
@@ -202,6 +204,9 @@ std::string unit_of(const CLI::Option& option, const std::string& word) {
       {"LENGTH", "cm", {"cm", "centimeter", "centimeters", "centimetre", "centimetres"}},
       {"LENGTH", "in", {"in", "inch", "inches"}},
       {"MCSE", "%", {"%", "percent"}}};
+  // "Min." is an abbreviation.
+  for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (word.ends_with('.')) word.pop_back();
   for (const Unit& one : units) {
     if (option.get_type_name().find(one.type) == std::string::npos) continue;
     if (std::ranges::find(one.words, word) != one.words.end()) return one.unit;
@@ -226,12 +231,20 @@ std::string joined_value(const CLI::App& command, const Texts& words, const std:
     }
     const CLI::Option* const option = command.get_option_no_throw(name);
     if (option == nullptr || value.empty()) continue;
-    const std::string joined = name + " " + value;
+    std::string joined = name + " " + value;
     const std::string unit = unit_of(*option, word);
     if (!unit.empty() && is_digits(value.substr(value.size() - 1))) return joined + unit;
-    if (is_digits(value) && is_digits(word) && word.size() == 3) return joined + word;
+    const auto is_group = [&](std::size_t at) {
+      return at < words.size() && words[at].size() == 3 && is_digits(words[at]);
+    };
+    if (is_digits(value) && is_group(i)) {
+      for (std::size_t at = i; is_group(at); ++at) joined += words[at];
+      return joined;
+    }
     const bool has_key = option->get_type_name().find('=') != std::string::npos;
-    if (has_key && (value + word).find('=') == std::string::npos) return joined + "=" + word;
+    if (!has_key || value.find('=') != std::string::npos) continue;
+    if (word.find('=') == std::string::npos) return joined + "=" + word;
+    if (word == "=" && i + 1 < words.size()) return joined + "=" + words[i + 1];
   }
   return "";
 }
@@ -245,6 +258,8 @@ std::string advice_on_word(const CLI::App& command, const std::string& name, con
   if (const std::string meant = hyphenated(word.substr(0, word.find('='))); !meant.empty()) {
     return "it begins with a dash, and options with two hyphens: " + one_line(meant);
   }
+  if (const std::string problem = typographic_problem(word); !problem.empty())
+    return "it " + problem;
   const std::vector<std::string> options = options_of(command);
   const auto has = [&](const char* option) {
     return std::find(options.begin(), options.end(), option) != options.end();
@@ -331,11 +346,16 @@ ExitCode run_chosen(const Program& program, const Texts& words) {
     if (rest.front()[0] == '-') reject_leftovers(app, "", words, plain, program.names);
     const Texts options = options_of(app);
     const bool is_option = std::ranges::find(options, "--" + rest.front()) != options.end();
-    throw InvalidInput(
-        "unknown command \"" + one_line(rest.front()) + "\"" +
-        suggestion(rest.front(), program.names) +
-        (rest.front().ends_with(".toml") ? " - try headlab run " + one_line(rest.front()) : "") +
-        (is_option ? " - did you mean --" + rest.front() + "?" : ""));
+    const std::string& word = rest.front();
+    const std::string first = word.substr(0, word.find(' '));
+    const bool is_quoted =
+        first != word && std::ranges::find(program.names, first) != program.names.end();
+    throw InvalidInput("unknown command \"" + one_line(word) + "\"" +
+                       suggestion(word, program.names) +
+                       (is_quoted                 ? " - write its words without quotes around them"
+                        : is_option               ? " - did you mean --" + word + "?"
+                        : word.ends_with(".toml") ? " - try headlab run " + shell_word(word)
+                                                  : ""));
   }
   const CLI::App& command = *chosen.front();
   const auto& all = program.commands;
@@ -347,8 +367,14 @@ ExitCode run_chosen(const Program& program, const Texts& words) {
   }
   reject_leftovers(app, plain.empty() ? "" : command.get_name(), words, plain, {});
   reject_leftovers(command, command.get_name(), words, plain, known);
+  const Texts names = options_of(command);
   for (const Option& option : named.options.all) {
     const Texts given = command.get_option(option.name)->results();
+    for (const std::string& value : given) {
+      if (std::ranges::find(names, value) == names.end()) continue;
+      throw InvalidInput(named.name + ": " + option.name + " needs a value, and " + value +
+                         " is an option");
+    }
     if (!given.empty()) option.read(given);
   }
   return named.run();
