@@ -365,16 +365,18 @@ ExitCode run_chosen(const Program& program, const Texts& words) {
     if (option.name.starts_with("--")) continue;
     known.insert(known.end(), option.words.begin(), option.words.end());
   }
-  reject_leftovers(app, plain.empty() ? "" : command.get_name(), words, plain, {});
-  reject_leftovers(command, command.get_name(), words, plain, known);
   const Texts names = options_of(command);
   for (const Option& option : named.options.all) {
-    const Texts given = command.get_option(option.name)->results();
-    for (const std::string& value : given) {
+    for (const std::string& value : command.get_option(option.name)->results()) {
       if (std::ranges::find(names, value) == names.end()) continue;
       throw InvalidInput(named.name + ": " + option.name + " needs a value, and " + value +
                          " is an option");
     }
+  }
+  reject_leftovers(app, plain.empty() ? "" : command.get_name(), words, plain, {});
+  reject_leftovers(command, command.get_name(), words, plain, known);
+  for (const Option& option : named.options.all) {
+    const Texts given = command.get_option(option.name)->results();
     if (!given.empty()) option.read(given);
   }
   return named.run();
