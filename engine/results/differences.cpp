@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/results/differences.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -11,7 +9,9 @@
 #include <vector>
 
 #include "engine/moments/estimates.h"
+#include "engine/results/result.h"
 #include "engine/scenario/condition.h"
+#include "engine/scenario/references.h"
 
 namespace headlab {
 namespace {

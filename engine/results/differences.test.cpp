@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/results/differences.h"
-
 #include <cmath>
 #include <cstddef>
 #include <string>
@@ -8,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/results/result.h"
 #include "engine/run/run.h"
 #include "engine/scenario/scenario.h"
 #include "engine/testing/hand_made_result.h"

@@ -23,6 +23,7 @@
 namespace headlab {
 
 struct Condition;
+struct References;
 
 /// An adjustment is what controls subtract from a statistic; its mean is 0 where the means of the
 /// controls are right.
@@ -97,5 +98,8 @@ struct RunResult {
   std::string missing_shards = {};          ///< "shards 2 and 5 of 8", left out of a merge
   std::optional<Share> share = {};          ///< of a shard, whose conditions[i] is that of part i
 };
+
+/// Gives every condition of a run its difference to its reference, from what both have now.
+void set_differences(RunResult& result, const References& references);
 
 }  // namespace headlab

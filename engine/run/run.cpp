@@ -13,7 +13,6 @@
 #include "engine/files/error.h"
 #include "engine/files/words.h"
 #include "engine/moments/measures.h"
-#include "engine/results/differences.h"
 #include "engine/run/condition_groups.h"
 #include "engine/run/control_check.h"
 #include "engine/run/control_pilot.h"

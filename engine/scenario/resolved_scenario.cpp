@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/scenario/resolved_scenario.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>

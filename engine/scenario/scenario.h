@@ -44,6 +44,11 @@ Scenario read_scenario(Value document, const std::string& source,
 /// The document that a scenario was read from, with its --set arguments applied.
 Value scenario_tree(const Scenario& scenario);
 
+/// The TOML text of a scenario after --set: keys that were not given stand at their defaults, and
+/// paths are absolute. It has the conditions of the scenario, and their bits. Laws that are values
+/// of a sweep stay as written.
+std::string resolved_toml(const Scenario& scenario);
+
 /// Throws InvalidInput where of two --set arguments the second undoes the first: it sets the same
 /// key, or a table after one of its parts. Readers of scenarios let the last one count.
 void reject_undone(const std::vector<std::string>& sets);

@@ -14,7 +14,6 @@
 #include "engine/files/json_writer.h"
 #include "engine/files/npy_file.h"
 #include "engine/scenario/law_reader.h"
-#include "engine/scenario/resolved_scenario.h"
 #include "engine/scenario/setup_laws.h"
 #include "engine/scenario/stack/stack_setting.h"
 #include "engine/testing/folder_test.h"

@@ -13,7 +13,6 @@
 #include "engine/files/error.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/plan_fingerprint.h"
-#include "engine/scenario/resolved_scenario.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/setup_laws.h"
 #include "engine/scenario/stack/stack_setting.h"

@@ -7,7 +7,6 @@
 #include "engine/run/forecast.h"
 #include "engine/run/memory.h"
 #include "engine/scenario/condition.h"
-#include "engine/scenario/resolved_scenario.h"
 #include "engine/scenario/scenario.h"
 #include "kernels/backends.h"
 #include "kernels/statistics/stopping.h"

@@ -8,7 +8,6 @@
 #include "engine/files/error.h"
 #include "engine/files/provenance.h"
 #include "engine/replay/replicate_figures.h"
-#include "engine/results/differences.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
 #include "engine/run/control_check.h"
