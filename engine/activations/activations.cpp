@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 #include "engine/files/document.h"
@@ -171,10 +173,16 @@ std::optional<double> LayerActivations::number(const std::string& name) const {
   return value;
 }
 
-std::vector<double> LayerActivations::item(const std::string& name, std::size_t b) const {
-  std::vector<double> numbers = file_->read(name_of(name), b, 1);
+template <class T>
+std::vector<T> LayerActivations::item(const std::string& name, std::size_t b) const {
+  std::vector<T> numbers;
+  if constexpr (std::is_same_v<T, float>) {
+    numbers = file_->read_singles(name_of(name), b, 1);
+  } else {
+    numbers = file_->read(name_of(name), b, 1);
+  }
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const bool hidden = name == "bias" && numbers[i] == -HUGE_VAL;
+    const bool hidden = name == "bias" && numbers[i] == -std::numeric_limits<T>::infinity();
     if (!std::isfinite(numbers[i]) && !hidden) {
       std::vector<std::uint64_t> shape = info(name).shape;
       shape[0] = 1;
@@ -277,17 +285,10 @@ void LayerActivations::read_documents() {
 
 template <class T>
 AttentionSequence<T> LayerActivations::sequence(std::size_t b) const {
-  const auto numbers = [&](const char* name) {
-    const std::vector<double> own = item(name, b);
-    return std::vector<T>(own.begin(), own.end());
-  };
   AttentionSequence<T> out{
-      .shape = shape_, .q = numbers("q"), .k = numbers("k"), .v = numbers("v")};
+      .shape = shape_, .q = item<T>("q", b), .k = item<T>("k", b), .v = item<T>("v", b)};
   const auto place = [&](const char* name) { return info(name).shape[0] == 1 ? 0 : b; };
-  if (has("bias")) {
-    const std::vector<double> own = item("bias", place("bias"));
-    out.bias.assign(own.begin(), own.end());
-  }
+  if (has("bias")) out.bias = item<T>("bias", place("bias"));
   if (has("mask")) {
     for (const double seen : item("mask", place("mask"))) out.unseen.push_back(seen == 0 ? 1 : 0);
   }
@@ -336,7 +337,8 @@ TokenRows LayerActivations::values(std::size_t b) const {
     }
     ++rows;
   }
-  return all.topRows(rows);
+  all.conservativeResize(rows, Eigen::NoChange);
+  return all;
 }
 
 TokenRows LayerActivations::rows(const std::string& name, std::size_t b) const {

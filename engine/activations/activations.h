@@ -73,7 +73,8 @@ class LayerActivations {
   std::string name_of(const std::string& name) const;
   std::optional<double> number(const std::string& name) const;
   std::string text(const std::string& name) const;
-  std::vector<double> item(const std::string& name, std::size_t b) const;
+  template <class T = double>
+  std::vector<T> item(const std::string& name, std::size_t b) const;
   std::vector<unsigned char> padding(std::size_t b) const;
   void read_shape();
   void read_rule();

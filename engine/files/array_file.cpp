@@ -21,16 +21,13 @@ namespace {
 
 constexpr std::size_t max_axes_of_entry = 5;
 
-std::uint64_t numbers_in_item(const ArrayInfo& array) {
-  std::uint64_t count = 1;
-  for (std::size_t axis = 1; axis < array.shape.size(); ++axis) count *= array.shape[axis];
-  return count;
-}
+/// Numbers that are converted at a time.
+constexpr std::uint64_t piece_of_numbers = std::uint64_t{1} << 16;
 
-class NpzFile : public ArrayFile {
+class NpzFile : public FlatArrayFile {
  public:
   explicit NpzFile(const std::string& path)
-      : ArrayFile(path), zip_(open_regular(path), one_line(path)) {
+      : FlatArrayFile(path), zip_(open_regular(path), one_line(path)) {
     for (const auto& [entry, content] : zip_.entries()) {
       if (!entry.ends_with(ending)) {
         reject({path}, "", "has entry " + one_line(entry, 80) + ", which is not an array");
@@ -52,18 +49,17 @@ class NpzFile : public ArrayFile {
     }
   }
 
-  std::vector<double> read(const std::string& name, std::uint64_t first,
-                           std::uint64_t count) override {
-    const std::uint64_t item = numbers_in_item(arrays_.at(name));
+ protected:
+  std::vector<double> numbers(const std::string& name, std::uint64_t first,
+                              std::uint64_t count) override {
     const auto whole = whole_.find(name);
     if (whole != whole_.end()) {
-      const auto some = std::span(whole->second).subspan(first * item, count * item);
+      const auto some = std::span(whole->second).subspan(first, count);
       return {some.begin(), some.end()};
     }
     const NpyParts& parts = parts_.at(name);
-    const std::uint64_t begin = parts.place(first * item),
-                        end = parts.place((first + count) * item);
-    return parts.numbers(zip_.read(name + std::string(ending), begin, end - begin), first * item);
+    const std::uint64_t begin = parts.place(first), end = parts.place(first + count);
+    return parts.numbers(zip_.read(name + std::string(ending), begin, end - begin), first);
   }
 
  private:
@@ -74,9 +70,9 @@ class NpzFile : public ArrayFile {
   std::map<std::string, std::vector<double>> whole_;  ///< of another order than C's
 };
 
-class SafetensorsArrays : public ArrayFile {
+class SafetensorsArrays : public FlatArrayFile {
  public:
-  explicit SafetensorsArrays(const std::string& path) : ArrayFile(path), file_(path) {
+  explicit SafetensorsArrays(const std::string& path) : FlatArrayFile(path), file_(path) {
     texts_ = file_.metadata();
     for (const auto& [name, tensor] : file_.tensors()) {
       const NumberKind kind = tensor.type == "F64"      ? NumberKind::exact
@@ -87,10 +83,10 @@ class SafetensorsArrays : public ArrayFile {
     }
   }
 
-  std::vector<double> read(const std::string& name, std::uint64_t first,
-                           std::uint64_t count) override {
-    const std::uint64_t item = numbers_in_item(arrays_.at(name));
-    return file_.read_part(name, first * item, count * item);
+ protected:
+  std::vector<double> numbers(const std::string& name, std::uint64_t first,
+                              std::uint64_t count) override {
+    return file_.read_part(name, first, count);
   }
 
  private:
@@ -190,6 +186,10 @@ class JoinedFiles : public ArrayFile {
                            std::uint64_t count) override {
     return places_.at(name)->read(name, first, count);
   }
+  std::vector<float> read_singles(const std::string& name, std::uint64_t first,
+                                  std::uint64_t count) override {
+    return places_.at(name)->read_singles(name, first, count);
+  }
 
  private:
   std::vector<std::unique_ptr<ArrayFile>> files_;
@@ -197,6 +197,38 @@ class JoinedFiles : public ArrayFile {
 };
 
 }  // namespace
+
+std::uint64_t ArrayFile::numbers_in_item(const std::string& name) const {
+  const std::vector<std::uint64_t>& shape = arrays_.at(name).shape;
+  std::uint64_t count = 1;
+  for (std::size_t axis = 1; axis < shape.size(); ++axis) count *= shape[axis];
+  return count;
+}
+
+std::vector<float> ArrayFile::read_singles(const std::string& name, std::uint64_t first,
+                                           std::uint64_t count) {
+  const std::vector<double> numbers = read(name, first, count);
+  return {numbers.begin(), numbers.end()};
+}
+
+std::vector<double> FlatArrayFile::read(const std::string& name, std::uint64_t first,
+                                        std::uint64_t count) {
+  const std::uint64_t item = numbers_in_item(name);
+  return numbers(name, first * item, count * item);
+}
+
+std::vector<float> FlatArrayFile::read_singles(const std::string& name, std::uint64_t first,
+                                               std::uint64_t count) {
+  const std::uint64_t item = numbers_in_item(name), begin = first * item, all = count * item;
+  std::vector<float> singles;
+  singles.reserve(all);
+  for (std::uint64_t at = 0; at < all; at += piece_of_numbers) {
+    for (const double number : numbers(name, begin + at, std::min(all - at, piece_of_numbers))) {
+      singles.push_back(static_cast<float>(number));
+    }
+  }
+  return singles;
+}
 
 std::vector<double> ArrayFile::read(const std::string& name) {
   const ArrayInfo& array = arrays_.at(name);

@@ -33,15 +33,35 @@ class ArrayFile {
   /// -infinity where the array was not read from a file. Throws InvalidInput.
   virtual std::vector<double> read(const std::string& name, std::uint64_t first,
                                    std::uint64_t count) = 0;
+  /// The same rounded to float32, where the file can without all of them in float64 before.
+  virtual std::vector<float> read_singles(const std::string& name, std::uint64_t first,
+                                          std::uint64_t count);
   /// All of an array, or the number that it is.
   std::vector<double> read(const std::string& name);
 
  protected:
   explicit ArrayFile(std::string source) : source_(std::move(source)) {}
+  std::uint64_t numbers_in_item(const std::string& name) const;
 
   std::string source_;
   std::map<std::string, ArrayInfo> arrays_;
   std::map<std::string, std::string> texts_;
+};
+
+/// Arrays whose numbers stand one after another as in memory, the last axis varying fastest.
+class FlatArrayFile : public ArrayFile {
+ public:
+  using ArrayFile::read;
+  std::vector<double> read(const std::string& name, std::uint64_t first,
+                           std::uint64_t count) override;
+  std::vector<float> read_singles(const std::string& name, std::uint64_t first,
+                                  std::uint64_t count) override;
+
+ protected:
+  using ArrayFile::ArrayFile;
+  /// Numbers first, .., first + count - 1 of an array; finite as those of read().
+  virtual std::vector<double> numbers(const std::string& name, std::uint64_t first,
+                                      std::uint64_t count) = 0;
 };
 
 /// How arrays are read whose axes have names, which they have in NetCDF.

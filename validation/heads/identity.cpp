@@ -193,13 +193,17 @@ Identity checked(const LayerActivations& layer, int threads) {
                              ? "relative error " + rounded_text(distance) +
                                    (std::isnan(found.z_relative) ? " of the output" : " of z")
                              : "total variation " + rounded_text(distance) + " of 1");
+  std::string advice =
+      "no other scale, mask, order of groups or axes that was tried fits: look at "
+      "scale, mask, window, softcap, bias and sink";
   for (const Alternative<T>& one : alternatives<T>()) {
     const double with = deciding(comparison.distances(&one));
     if (with <= most) {
-      problem += " - with " + one.words + " it is " + rounded_text(with);
+      advice = "with " + one.words + " it is " + rounded_text(with);
       break;
     }
   }
+  problem += " - " + advice;
   reject({layer.source()}, "layer " + std::to_string(layer.number()), problem);
 }
 

@@ -170,15 +170,47 @@ class Summation {
   /// \param z less its mean
   void add_squares(std::size_t b, const RowsOf<T>& z, const VectorXd& sum, const VectorXd& mean,
                    DocumentSums& to) {
-    const MatrixXd squares = products_of_columns<T>(z, threads_);
-    to.outputs += block_products(squares, sums_.products, layer_.shape()) +
+    const std::size_t folds = sums_.folds.size();
+    ValueMoments* const fold = folds == 0 ? nullptr : &sums_.folds[layer_.document_of()[b] % folds];
+    to.outputs += outputs_of(z, fold == nullptr ? nullptr : &fold->squares) +
                   block_forms(sums_.products, sum, mean, layer_.shape());
-    if (sums_.folds.empty()) return;
-    ValueMoments& fold = sums_.folds[layer_.document_of()[b] % sums_.folds.size()];
-    fold.tokens += static_cast<double>(z.rows());
-    fold.sum += sum;
-    fold.squares += squares;
-    fold.squares.noalias() += sum * mean.transpose();
+    if (fold == nullptr) return;
+    fold->tokens += static_cast<double>(z.rows());
+    fold->sum += sum;
+    fold->squares.noalias() += sum * mean.transpose();
+  }
+
+  /// Sums of o_h . o_l [H][H], of z^T z, which is added to `squares` and else kept nowhere.
+  MatrixXd outputs_of(const RowsOf<T>& z, MatrixXd* squares) const {
+    const auto heads = static_cast<Index>(layer_.shape().heads);
+    std::vector<MatrixXd> parts(product_blocks(z.cols()), MatrixXd::Zero(heads, heads));
+    over_products_of_columns<T>(z, threads_, [&](const ProductBlock& block) {
+      if (squares != nullptr) add_block(block, *squares);
+      parts[block.number] = outputs_of(block);
+    });
+    MatrixXd sum = MatrixXd::Zero(heads, heads);
+    for (const MatrixXd& part : parts) sum += part;
+    return sum;
+  }
+
+  MatrixXd outputs_of(const ProductBlock& block) const {
+    const auto heads = static_cast<Index>(layer_.shape().heads),
+               e = static_cast<Index>(layer_.shape().e);
+    MatrixXd sums = MatrixXd::Zero(heads, heads);
+    for (Index i = 0; i < block.rows.rows(); ++i) {
+      const Index row = block.first + i, h = row / e;
+      // Before the block an entry stands for the one on the other side of the diagonal too.
+      for (Index begin = 0, end = 0; begin < block.rows.cols(); begin = end) {
+        const Index l = begin / e, edge = begin < block.first ? block.first : block.rows.cols();
+        end = std::min((l + 1) * e, edge);
+        const double part = block.rows.row(i)
+                                .segment(begin, end - begin)
+                                .dot(sums_.products.col(row).segment(begin, end - begin));
+        sums(h, l) += part;
+        if (begin < block.first) sums(l, h) += part;
+      }
+    }
+    return sums;
   }
 
   void add_shares(std::size_t b, RowsOf<T>& z, const VectorXd& mean, DocumentSums& to) const {
@@ -196,10 +228,8 @@ class Summation {
     to.inverse_stream += inverse.sum();
     to.z_share += moved + inverse.sum() * mean;
     const MatrixXd cross = block_forms(sums_.products, moved, mean, layer_.shape());
-    to.outputs_share +=
-        block_products(products_of_columns<T>(z, threads_), sums_.products, layer_.shape()) +
-        cross + cross.transpose() +
-        inverse.sum() * block_forms(sums_.products, mean, mean, layer_.shape());
+    to.outputs_share += outputs_of(z, nullptr) + cross + cross.transpose() +
+                        inverse.sum() * block_forms(sums_.products, mean, mean, layer_.shape());
   }
 
   /// \param z less its mean

@@ -58,6 +58,10 @@ TEST(Identity, NamesTheScaleThatFits) {
   EXPECT_EQ(refusal(file), "accepted");
   file->put("scale", {}, {0.5});
   EXPECT_TRUE(contains(refusal(file), "- with scale=1 it is")) << refusal(file);
+  file->put("scale", {}, {0.7});
+  made.put_attention(*file, {.scale = 0.3});
+  EXPECT_TRUE(contains(refusal(file), "fits: look at scale, mask, window, softcap, bias and sink"))
+      << refusal(file);
 }
 
 TEST(Identity, NamesTheMaskThatFits) {

@@ -29,9 +29,9 @@ LaneRows<const T> lanes(const RowsOf<T>& of) {
 /// Calls work(first, count) for blocks of rows, the last first: of a triangle it is the longest.
 template <class Work>
 void over_blocks(Index rows, int threads, const Work& work) {
-  const Index blocks = (rows + rows_of_task - 1) / rows_of_task;
-  parallel_for(static_cast<std::size_t>(blocks), threads, [&](std::size_t i) {
-    const Index first = (blocks - 1 - static_cast<Index>(i)) * rows_of_task;
+  const std::size_t blocks = product_blocks(rows);
+  parallel_for(blocks, threads, [&](std::size_t i) {
+    const Index first = static_cast<Index>(blocks - 1 - i) * rows_of_task;
     work(first, std::min(rows_of_task, rows - first));
   });
 }
@@ -68,21 +68,37 @@ RowsOf<double> transposed_product(const RowsOf<T>& a, const RowsOf<T>& b, int th
   return out;
 }
 
+std::size_t product_blocks(Index columns) {
+  return static_cast<std::size_t>((columns + rows_of_task - 1) / rows_of_task);
+}
+
 template <class T>
-MatrixXd products_of_columns(const RowsOf<T>& a, int threads) {
-  MatrixXd out(a.cols(), a.cols());
+void over_products_of_columns(const RowsOf<T>& a, int threads,
+                              const std::function<void(const ProductBlock&)>& take) {
   const auto stride = static_cast<std::size_t>(a.cols());
   over_blocks(a.cols(), threads, [&](Index first, Index count) {
-    // Up to the diagonal, and the same on its other side.
     RowsOf<double> rows(count, first + count);
     const auto columns = static_cast<std::size_t>(rows.cols());
     lane_product_of_columns<T, double>(
         lanes(some_columns(a, first, count)),
         {a.data(), static_cast<std::size_t>(a.rows()), columns, stride},
         {rows.data(), static_cast<std::size_t>(count), columns, columns});
-    out.middleCols(first, count).topRows(rows.cols()) = rows.transpose();
-    out.middleRows(first, count).leftCols(first) = rows.leftCols(first);
+    take({static_cast<std::size_t>(first / rows_of_task), first, rows});
   });
+}
+
+void add_block(const ProductBlock& block, MatrixXd& to) {
+  const RowsOf<double>& rows = block.rows;
+  const Eigen::Index first = block.first;
+  to.middleCols(first, rows.rows()).topRows(rows.cols()) += rows.transpose();
+  to.middleRows(first, rows.rows()).leftCols(first) += rows.leftCols(first);
+}
+
+template <class T>
+MatrixXd products_of_columns(const RowsOf<T>& a, int threads) {
+  MatrixXd out = MatrixXd::Zero(a.cols(), a.cols());
+  over_products_of_columns<T>(a, threads,
+                              [&](const ProductBlock& block) { add_block(block, out); });
   return out;
 }
 
@@ -105,6 +121,10 @@ MatrixXd products_of_rows(const RowsOf<T>& a, int threads) {
 template RowsOf<double> row_product(const RowsOf<float>&, const RowsOf<float>&, int);
 template RowsOf<double> row_product(const RowsOf<double>&, const RowsOf<double>&, int);
 template RowsOf<double> transposed_product(const RowsOf<double>&, const RowsOf<double>&, int);
+template void over_products_of_columns(const RowsOf<float>&, int,
+                                       const std::function<void(const ProductBlock&)>&);
+template void over_products_of_columns(const RowsOf<double>&, int,
+                                       const std::function<void(const ProductBlock&)>&);
 template MatrixXd products_of_columns(const RowsOf<float>&, int);
 template MatrixXd products_of_columns(const RowsOf<double>&, int);
 template MatrixXd products_of_rows(const RowsOf<float>&, int);

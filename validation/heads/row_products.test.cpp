@@ -2,6 +2,7 @@
 #include "validation/heads/row_products.h"
 
 #include <limits>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -44,6 +45,15 @@ void expect_products() {
   EXPECT_EQ(rows, rows.transpose());
   EXPECT_EQ(products_of_columns<T>(a, 3), columns);
   EXPECT_EQ(products_of_rows<T>(a, 3), rows);
+  MatrixXd twice = columns;
+  std::vector<int> blocks(product_blocks(a.cols()));
+  over_products_of_columns<T>(a, 2, [&](const ProductBlock& block) {
+    ++blocks[block.number];
+    add_block(block, twice);
+  });
+  EXPECT_EQ(twice, 2 * columns);
+  EXPECT_EQ(blocks, std::vector<int>(blocks.size(), 1));
+  EXPECT_GT(blocks.size(), 2U);
 }
 
 TEST(RowProducts, AreThoseOfTheDefinition) {

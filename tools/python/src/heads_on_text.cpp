@@ -39,10 +39,10 @@ namespace {
 using HostArray = nb::ndarray<nb::c_contig, nb::device::cpu>;
 
 /// Arrays of the caller, where they are.
-class ArraysOfCaller : public ArrayFile {
+class ArraysOfCaller : public FlatArrayFile {
  public:
   explicit ArraysOfCaller(const nb::dict& arrays, std::map<std::string, std::string> texts)
-      : ArrayFile("activations") {
+      : FlatArrayFile("activations") {
     texts_ = std::move(texts);
     for (const auto [key, object] : arrays) {
       const auto name = nb::cast<std::string>(key);
@@ -71,17 +71,13 @@ class ArraysOfCaller : public ArrayFile {
     }
   }
 
-  std::vector<double> read(const std::string& name, std::uint64_t first,
-                           std::uint64_t count) override {
-    const ArrayInfo& info = arrays_.at(name);
-    std::uint64_t item = 1;
-    for (std::size_t axis = 1; axis < info.shape.size(); ++axis) item *= info.shape[axis];
+ protected:
+  std::vector<double> numbers(const std::string& name, std::uint64_t first,
+                              std::uint64_t count) override {
     const Held& held = held_.at(name);
-    std::vector<double> numbers(count * item);
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      numbers[i] = held.number(held.data, first * item + i);
-    }
-    return numbers;
+    std::vector<double> some(count);
+    for (std::size_t i = 0; i < count; ++i) some[i] = held.number(held.data, first + i);
+    return some;
   }
 
  private:
