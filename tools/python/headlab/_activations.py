@@ -125,7 +125,7 @@ def _put_layer(prefix: str, given: Mapping[str, Any], arrays: dict[str, Any], te
         else:
             array, half = _host(value, name)
             if name == "mask" and array.dtype != np.bool_:
-                raise ScenarioError('mask: is not an array of booleans (or "causal", "full")')
+                raise ScenarioError('mask: is not an array of booleans (or "causal", "full") - what is added to logits is bias')
             if half and name in ("q", "k", "v"):
                 texts[prefix + "precision"] = "half"
             arrays[prefix + name] = array

@@ -21,6 +21,8 @@ _NAME = "headlab"
 _NO_SHARES = ("gemma2", "gemma3", "gemma3_text", "olmo2", "olmo3", "glm4", "granite")
 #: Relative to the largest logit, of float32 and of shorter floats.
 _MOST_OFF, _MOST_OFF_HALF = 1e-3, 5e-2
+#: What a model needs that no capture fits.
+_BY_HAND = "pass q, k, v to hl.heads.from_attention"
 
 _active: Capture | None = None
 
@@ -76,7 +78,7 @@ class Capture:
         if not hasattr(model, "config") or not hasattr(model, "named_modules"):
             raise ScenarioError(f"model: is of type {type(model).__name__}, needs a model of transformers")
         if getattr(model.config, "is_encoder_decoder", False):
-            raise ScenarioError("model: is an encoder with a decoder, which capture does not take")
+            raise ScenarioError(f"model: is an encoder with a decoder, which capture does not take - {_BY_HAND}")
         if getattr(model, "training", False):
             raise ScenarioError("model: is in training mode, with dropout - call model.eval()")
         self._model = model
@@ -136,8 +138,7 @@ class Capture:
 
     def _not_reached(self) -> ScenarioError:
         return ScenarioError(
-            f"model: {type(self._model).__name__} does not use transformers' attention interface - "
-            "pass q, k, v to hl.heads.from_attention"
+            f"model: {type(self._model).__name__} does not use transformers' attention interface - {_BY_HAND}"
         )
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
@@ -294,7 +295,8 @@ class Capture:
         import numpy as np
 
         if number not in self._maps:
-            raise ScenarioError(f"model: no module of layer {number} takes the heads' values side by side")
+            problem = f"no module of the attention of layer {number} takes the values of its heads side by side"
+            raise ScenarioError(f"model: {problem} - {_BY_HAND}")
         batches = [batch[number] for batch in self._batches]
         names = set.intersection(*(set(one["numbers"]) for one in batches))
         rooms = {name: max(one["numbers"][name].shape[-2] for one in batches) for name in names}

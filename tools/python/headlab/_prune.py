@@ -431,9 +431,12 @@ def prune(
     setting.even = flag("shrink", shrink)
     found, source = _layers_of(measured, source, layers, threads)
     heads = _heads_of(found)
+    named = isinstance(remove, (list, tuple))
+    if named:
+        setting.by = "random"  # which needs no figure
     with translated():
         found.require(setting)
-        if isinstance(remove, (list, tuple)):
+        if named:
             order = [(index("remove", layer), index("remove", head)) for layer, head in remove]
             wrong = [one for one in order if one not in heads]
             if wrong or len(set(order)) < len(order):

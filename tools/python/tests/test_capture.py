@@ -82,10 +82,14 @@ def test_models_without_the_interface_are_refused() -> None:
     with pytest.raises(hl.ScenarioError, match="pass q, k, v to hl.heads.from_attention$"):
         hl.heads.measure(model, [ids_of()])
     config = transformers.AutoConfig.for_model("t5", d_model=32, num_layers=1, num_heads=4)
-    with pytest.raises(hl.ScenarioError, match="^model: is an encoder with a decoder"):
+    with pytest.raises(hl.ScenarioError, match="^model: is an encoder with a decoder, .* - pass q, k, v to hl.heads"):
         hl.heads.capture(transformers.AutoModel.from_config(config).eval())
     with pytest.raises(hl.ScenarioError, match=r"call model.eval\(\)"):
         hl.heads.capture(model_of("llama").train())
+    # Its map of outputs is beside its attention, in another module.
+    bert = transformers.BertModel(transformers.BertConfig(**SIZES)).eval()
+    with pytest.raises(hl.ScenarioError, match="^model: no module of the attention of layer 0 .* - pass q, k, v to"):
+        hl.heads.measure(bert, [ids_of()], labels=None)
 
 
 @pytest.mark.parametrize(
