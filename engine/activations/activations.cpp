@@ -181,9 +181,10 @@ std::vector<T> LayerActivations::item(const std::string& name, std::size_t b) co
   } else {
     numbers = file_->read(name_of(name), b, 1);
   }
+  const bool may_hide = name == "bias";
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    const bool hidden = name == "bias" && numbers[i] == -std::numeric_limits<T>::infinity();
-    if (!std::isfinite(numbers[i]) && !hidden) {
+    if (std::isfinite(numbers[i])) continue;
+    if (!may_hide || numbers[i] != -std::numeric_limits<T>::infinity()) {
       std::vector<std::uint64_t> shape = info(name).shape;
       shape[0] = 1;
       fail(name,

@@ -305,7 +305,8 @@ void require_removable(const std::vector<RemovableLayer>& layers, const RemovalS
       throw InvalidInput("by: " + setting.by + " needs gradients, which layer " +
                          std::to_string(layer.number()) + " lacks");
     }
-    if (layers.size() > 1 && (setting.by == "refit" || setting.by == "spread") &&
+    // Where each loses as many, heads of different layers are not compared.
+    if (layers.size() > 1 && !setting.even && (setting.by == "refit" || setting.by == "spread") &&
         std::isnan(layer.moments().stream)) {
       throw InvalidInput(
           "by: ranks hold within layers - give residual, one layer alone, or second_order");

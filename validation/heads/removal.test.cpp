@@ -195,6 +195,11 @@ TEST(Removal, SaysWhatItNeeds) {
             "refit: needs 192 tokens and 8 documents, there are 120 and 12 - give more, or plan "
             "without refit");
   EXPECT_EQ(refused({.by = "spread", .refit = false}), "accepted");
+  file->remove("residual");
+  const RemovableLayer layer = removable(file);
+  EXPECT_NO_THROW(
+      require_removable({layer, layer}, {.by = "spread", .refit = false, .even = true}));
+  EXPECT_THROW(require_removable({layer, layer}, {.by = "spread", .refit = false}), InvalidInput);
 }
 
 }  // namespace

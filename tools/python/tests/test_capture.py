@@ -253,6 +253,11 @@ def test_heads_are_cut_evenly_or_not_at_all(tmp_path: Path) -> None:
         plan.write(tmp_path / "model", tmp_path / "out", steps=3)
     with pytest.raises(hl.ScenarioError, match="^remove: 2 heads do not come evenly from 2 layers with 4 groups"):
         m.prune(0.25, shrink=True)
+    # Heads of different layers are not compared.
+    scaled = captured(model_of("gemma2", initializer_range=0.3), ids_of(60))
+    assert len(scaled.prune(0.5, shrink=True).order) == 4
+    with pytest.raises(hl.ScenarioError, match="^by: ranks hold within layers"):
+        scaled.prune(0.5)
     other = model_of("gpt2", initializer_range=0.3)
     other.save_pretrained(tmp_path / "gpt2")
     plan = captured(other, ids_of(60)).prune(0.5, shrink=True)
