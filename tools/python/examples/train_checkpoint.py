@@ -21,9 +21,9 @@ TREE = Path(__file__).resolve().parents[3]
 LENGTH, BATCH, WIDTH, LAYERS, HEADS = 128, 16, 64, 3, 8
 
 
-def pages(paths: Iterable[Path] = TREE.glob("docs/**/*.md")) -> tuple[list[Any], list[Any], int]:
-    """Texts to train on and others, as numbers of characters, and how many characters there are."""
-    texts = [path.read_text() for path in sorted(paths)]
+def pages(paths: Iterable[Path] | None = None) -> tuple[list[Any], list[Any], int]:
+    """Texts to train on and others, by default pages of docs/, as numbers of characters, and how many characters there are."""
+    texts = [path.read_text() for path in sorted(paths or TREE.glob("docs/**/*.md"))]
     texts = [text for text in texts if len(text) > 4 * LENGTH]
     characters = sorted(set("".join(texts)))
     number = {c: i for i, c in enumerate(characters)}
