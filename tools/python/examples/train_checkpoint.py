@@ -22,7 +22,7 @@ LENGTH, BATCH, WIDTH, LAYERS, HEADS = 128, 16, 64, 3, 8
 
 
 def pages(paths: Iterable[Path] | None = None) -> tuple[list[Any], list[Any], int]:
-    """Texts to train on and others, by default pages of docs/, as numbers of characters, and how many characters there are."""
+    """Texts to train on and others, as numbers of characters, and how many characters there are; by default of docs/."""
     texts = [path.read_text() for path in sorted(paths or TREE.glob("docs/**/*.md"))]
     texts = [text for text in texts if len(text) > 4 * LENGTH]
     characters = sorted(set("".join(texts)))

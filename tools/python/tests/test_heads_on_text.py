@@ -39,6 +39,13 @@ def test_arrays_and_their_file_have_the_same_figures(layer: dict[str, Any]) -> N
     assert hl.heads.measure({n: a for n, a in layer.items() if n != "z"}) != of_file
 
 
+def test_archives_may_have_another_order_of_axes_in_memory(tmp_path: Path, layer: dict[str, Any]) -> None:
+    turned = {n: np.asfortranarray(a) if a.ndim > 1 else a for n, a in layer.items()}
+    assert turned["q"].flags.f_contiguous and not turned["q"].flags.c_contiguous
+    np.savez(tmp_path / "a.npz", **turned)
+    assert hl.heads.measure(tmp_path / "a.npz") == hl.heads.measure(CAPTURED)
+
+
 def test_figures_are_those_of_their_definition() -> None:
     given = made()
     m = hl.heads.measure(given)
