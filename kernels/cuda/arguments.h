@@ -149,7 +149,7 @@ struct alignas(8) CoordinateUnit {
 
 /// Projections of the heads for kernels that project the keys which they weigh.
 struct Projections {
-  /// On the tensor cores [H][ceil(padded_k / 16)][projection_chunks(d)][2][lane]: upper parts in
+  /// On the tensor cores [H][projection_chunks(d)][ceil(padded_k / 16)][2][lane]: upper parts in
   /// float16, then lower parts, of projections that belong to coordinates as `units` make them.
   const FourWords* fragments = nullptr;
   const CoordinateUnit* units = nullptr;  ///< [d]

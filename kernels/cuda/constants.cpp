@@ -247,8 +247,8 @@ std::vector<FourWords> projection_fragments(const std::vector<float>& rows, int 
   std::vector<FourWords> fragments;
   constexpr int side = 16;
   for (int head = 0; head < heads; ++head) {
-    for (int block = 0; block < padded_k; block += side) {
-      for (int chunk = 0; chunk < projection_chunks(d); ++chunk) {
+    for (int chunk = 0; chunk < projection_chunks(d); ++chunk) {
+      for (int block = 0; block < padded_k; block += side) {
         for (const bool low : {false, true}) {
           for (int lane = 0; lane < 32; ++lane) {
             FourWords& words = fragments.emplace_back();

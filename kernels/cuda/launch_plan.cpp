@@ -185,8 +185,9 @@ class Tiler {
     tiling.head_groups = 1;
     tiling.block_queries = tiling.query_columns * queries_;
     tiling.query_groups = divide_up(plan_.queries, tiling.block_queries);
-    tiling.splits =
-        std::min(tile_keys_ / 2, power_of_two_below(tiling.threads / tiling.query_columns));
+    const int steps = on_tensor_cores(microkernel_) ? pair_steps(padded_k_, projects_) : 1;
+    tiling.splits = std::min(tile_keys_ / (2 * steps),
+                             power_of_two_below(tiling.threads / tiling.query_columns));
     tiling.panel_keys = std::min(std::int64_t{limits_.keys_of_thread} * tiling.splits, padded_n_);
     tiling.panels = divide_up(padded_n_, tiling.panel_keys);
     const int sums_of_query = heads * (heads + 1) / 2 + 2 * heads;
@@ -320,12 +321,13 @@ class Tiler {
 /// True where projecting the keys of a head takes fewer issue slots, counted in the machine code of
 /// sm_90 (docs/measured/slots.md), in each pass over every group of queries than once in a kernel
 /// of its own. Both counts are slots a weight times the queries. In a group of queries, points are
-/// copied and split once for the heads that share them; 16 rows of a head take 32 for each 16
-/// coordinates, and 128 to be split and stored; keys that are read would be split too.
+/// copied and split once for the heads that share them; 16 rows of a head take 22 for each 16
+/// coordinates, and 50 to be split and stored, and a head 100; keys that are read would be split
+/// too.
 bool projecting_pays(const Plan& plan, const LaunchPlan& launch, const Tiling& tiling) {
   const double row_blocks = std::max(launch.padded_k, 16) / 16.0;
   const double in_group = 12.0 * plan.d / tiling.group_heads +
-                          32 * row_blocks * (projection_chunks(plan.d) + 4) -
+                          row_blocks * (22 * projection_chunks(plan.d) + 50) + 100 -
                           (5.0 * launch.padded_k + 13);
   const double alone = 1.26 * plan.d * launch.padded_k;
   return (launch.totals.scaled ? 2 : 1) * tiling.query_groups * in_group < alone;

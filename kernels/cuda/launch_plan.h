@@ -154,6 +154,12 @@ HEADLAB_HD constexpr int pair_tile_keys(int padded_k) {
   return padded_k > 32 ? 16 : padded_k > 16 ? 32 : padded_k > 4 ? 64 : 128;
 }
 
+/// Steps of eight keys that share a reading of the queries on the tensor cores, where pairs are
+/// summed in registers: at d_k = 64 those suffice for two unless keys are read as well.
+HEADLAB_HD constexpr int pair_steps(int padded_k, bool projects) {
+  return projects || padded_k < 64 ? 2 : 1;
+}
+
 /// Queries of a thread on the CUDA cores: in the sums of each head, in the sums over pairs in
 /// registers, and where kernel values are stored.
 inline constexpr int sum_queries = 8;

@@ -115,6 +115,7 @@ struct KeysInARow {
   static constexpr int step_keys = Keys;  ///< of all lanes that share a step
   using Number = float;
   static constexpr bool halves = false;
+  static constexpr bool scarce = false;
 
   HEADLAB_DEVICE static Place place(const Tiling& tiling, int thread) {
     return place_of_thread(tiling, thread);
@@ -211,8 +212,8 @@ struct Dots : KeysInARow<Keys> {
 /// Products on the tensor cores: a warp multiplies its queries by 8 keys in chunks of 16
 /// coordinates, as lo hi + hi lo + hi hi of numbers split into two of float16. Lane (g, c) = (lane
 /// / 4, lane % 4) receives the queries g and g + 8 of each fragment of 16 and the keys 2 c, 2 c
-/// + 1. The fragments of the queries are in registers, or for pairs of heads read again in every
-/// step.
+/// + 1. The fragments of the queries are in registers, or for pairs of heads read again for every
+/// step, or every few steps.
 /// \tparam Law a law of the distance
 template <int K, int Fragments, bool InRegisters, bool Law>
 struct TensorDots {
@@ -223,6 +224,7 @@ struct TensorDots {
   static constexpr bool in_registers = !(K >= 32 && Law);  // there they do not suffice
   static constexpr bool norms = true;
   static constexpr bool halves = true;
+  static constexpr bool scarce = !InRegisters && (K >= 32 || Law);  ///< registers
   static constexpr bool laws = Law;
   static constexpr bool shifted = true;
   static constexpr int quads = fragment_quads(K);
@@ -262,46 +264,61 @@ struct TensorDots {
   HEADLAB_DEVICE const FourWords* fragments() const { return from_; }
   HEADLAB_DEVICE void read_from(const FourWords* fragments) { from_ = fragments; }
 
-  /// rows [2 K][stride]: the staged keys of the head, their upper parts before the lower.
-  template <int stride>
+  /// rows [2 K][stride]: the staged keys of the head, their upper parts before the lower. Several
+  /// steps read the queries once; t has the keys of one after those of the other.
+  template <int stride, int Keys>
   HEADLAB_DEVICE void exponents(const WeighArguments&, const Number* rows, const float* norm,
-                                float (&t)[queries][keys]) const {
+                                float (&t)[queries][Keys]) const {
+    constexpr int steps = Keys / keys;
     const int lane = static_cast<int>(thread_index() % warp_threads);
     const int matrix = lane / 8 % (2 * key_words);
     const int row = matrix / key_words * K + matrix % key_words * 8 + lane % 8;
     const Number* from = rows + row * stride - lane % 4 * 2;
-    float sum[Fragments][4];
+    float sum[Fragments][steps][4];
     HEADLAB_UNROLL
     for (int f = 0; f < Fragments; ++f) {
       const FourWords shifts = InRegisters ? shifts_[f] : shifts_of(f);
       HEADLAB_UNROLL
-      for (int e = 0; e < 4; ++e) sum[f][e] = math::from_bits(shifts.v[e]);
+      for (int u = 0; u < steps; ++u) {
+        HEADLAB_UNROLL
+        for (int e = 0; e < 4; ++e) sum[f][u][e] = math::from_bits(shifts.v[e]);
+      }
     }
     HEADLAB_UNROLL
     for (int m = 0; m < chunks; ++m) {
-      std::uint32_t both[2 * key_words];
-      load_transposed(both, reinterpret_cast<const std::uint32_t*>(from + m * 16 * stride));
-      std::uint32_t high[key_words];
-      std::uint32_t low[key_words];
+      std::uint32_t high[steps][key_words];
+      std::uint32_t low[steps][key_words];
       HEADLAB_UNROLL
-      for (int e = 0; e < key_words; ++e) {
-        high[e] = both[e];
-        low[e] = both[key_words + e];
+      for (int u = 0; u < steps; ++u) {
+        std::uint32_t both[2 * key_words];
+        load_transposed(
+            both, reinterpret_cast<const std::uint32_t*>(from + m * 16 * stride + step_keys * u));
+        HEADLAB_UNROLL
+        for (int e = 0; e < key_words; ++e) {
+          high[u][e] = both[e];
+          low[u][e] = both[key_words + e];
+        }
       }
       HEADLAB_UNROLL
       for (int f = 0; f < Fragments; ++f) {
         const Words query = InRegisters ? words_[f][InRegisters ? m : 0] : read(f, m);
-        multiply_add_f16(sum[f], query.low, high);
-        multiply_add_f16(sum[f], query.high, low);
-        multiply_add_f16(sum[f], query.high, high);
+        HEADLAB_UNROLL
+        for (int u = 0; u < steps; ++u) {
+          multiply_add_f16(sum[f][u], query.low, high[u]);
+          multiply_add_f16(sum[f][u], query.high, low[u]);
+          multiply_add_f16(sum[f][u], query.high, high[u]);
+        }
       }
     }
-    const auto n = keys_at<2>(norm);
     HEADLAB_UNROLL
-    for (int i = 0; i < queries; ++i) {
+    for (int u = 0; u < steps; ++u) {
+      const auto n = keys_at<keys>(norm + step_keys * u);
       HEADLAB_UNROLL
-      for (int c = 0; c < keys; ++c) {
-        t[i][c] = n.v[c] + sum[i / 2][i % 2 * 2 + c];
+      for (int i = 0; i < queries; ++i) {
+        HEADLAB_UNROLL
+        for (int c = 0; c < keys; ++c) {
+          t[i][keys * u + c] = n.v[c] + sum[i / 2][u][i % 2 * keys + c];
+        }
       }
     }
   }

@@ -55,15 +55,20 @@ template <class Micro, int TileKeys, int Threads>
 class ProjectedTiles {
  public:
   using Tile = Stage<Micro, TileKeys>;
-  /// Pairs of heads leave no registers for what can be computed again.
-  static constexpr bool scarce = Micro::queries == pair_queries && Micro::padded_k >= 32;
+  /// Registers do not suffice for what can be computed again.
+  static constexpr bool forgets = Micro::scarce || Micro::padded_k == 32;
 
   HEADLAB_DEVICE ProjectedTiles(const WeighArguments& a, const Assignment& of, float* shared)
       : a_(a), shared_(shared), own_(a, of) {}
 
-  /// Before the first tile: no mark, and zeros behind the last coordinate of a point.
-  HEADLAB_DEVICE void clear() const {
-    if (thread_index() == 0) state()->marked = -1;
+  /// Before the first tile: the state without a mark, and zeros behind the last coordinate of a
+  /// point.
+  HEADLAB_DEVICE void clear(const Assignment& of) const {
+    if (thread_index() == 0) {
+      state()->marked = -1;
+      state()->replicate = of.replicate;
+      state()->panel = of.panel;
+    }
     const int d = a_.sets.d;
     const int all = chunk_coordinates * a_.projections.chunks;
     for (int at = static_cast<int>(thread_index()); at < (all - d) * stride; at += Threads) {
@@ -76,7 +81,7 @@ class ProjectedTiles {
   HEADLAB_DEVICE void start(const Assignment& of, int first) const {
     const int row = own_row();
     Own own = own_;
-    if (scarce) own = Own(a_, of);
+    if (forgets) own = Own(a_, of);
     const float* x = own.x + first;
     const float* values = own.values + first;
     float* to = copied_points() + row * stride + own_key();
@@ -152,34 +157,46 @@ class ProjectedTiles {
       const int key = (unit - head * units_of_head) * unit_keys;
       const FourWords* matrix = matrices + (first_head + head) * a_.projections.head_words;
       auto* out = reinterpret_cast<std::uint16_t*>(tile.rows(head)) + own_place + key;
-      float squares[2 * unit_eights] = {};
-      HEADLAB_UNROLL
-      for (int block = 0; block < row_blocks; ++block) {
-        float sum[unit_eights][4] = {};
-        const std::uint16_t* from = points + key;
-        int chunk = chunks;
-        HEADLAB_NO_UNROLL
-        do {
+      // All rows of the head together: points are read once.
+      float sum[row_blocks][unit_eights][4] = {};
+      const std::uint16_t* from = points + key;
+      int chunk = chunks;
+      HEADLAB_NO_UNROLL
+      do {
+        std::uint32_t x_high[unit_eights][2];
+        std::uint32_t x_low[unit_eights][2];
+        HEADLAB_UNROLL
+        for (int u = 0; u < unit_eights; ++u) {
+          std::uint32_t both[4];
+          load_transposed(both, reinterpret_cast<const std::uint32_t*>(from + 8 * u));
+          HEADLAB_UNROLL
+          for (int e = 0; e < 2; ++e) {
+            x_high[u][e] = both[e];
+            x_low[u][e] = both[2 + e];
+          }
+        }
+        HEADLAB_UNROLL
+        for (int block = 0; block < row_blocks; ++block) {
           const FourWords high = read_constants(matrix);
           const FourWords low = read_constants(matrix + warp_threads);
           HEADLAB_UNROLL
           for (int u = 0; u < unit_eights; ++u) {
-            std::uint32_t both[4];
-            load_transposed(both, reinterpret_cast<const std::uint32_t*>(from + 8 * u));
-            const std::uint32_t x_high[2] = {both[0], both[1]};
-            const std::uint32_t x_low[2] = {both[2], both[3]};
-            multiply_add_f16(sum[u], low.v, x_high);
-            multiply_add_f16(sum[u], high.v, x_low);
-            multiply_add_f16(sum[u], high.v, x_high);
+            multiply_add_f16(sum[block][u], low.v, x_high[u]);
+            multiply_add_f16(sum[block][u], high.v, x_low[u]);
+            multiply_add_f16(sum[block][u], high.v, x_high[u]);
           }
           matrix += 2 * warp_threads;
-          from += chunk_coordinates * stride;
-        } while (--chunk > 0);
+        }
+        from += chunk_coordinates * stride;
+      } while (--chunk > 0);
+      float squares[2 * unit_eights] = {};
+      HEADLAB_UNROLL
+      for (int block = 0; block < row_blocks; ++block) {
         HEADLAB_UNROLL
         for (int u = 0; u < unit_eights; ++u) {
           HEADLAB_UNROLL
           for (int half = 0; half < (K < 16 ? 1 : 2); ++half) {
-            const float* two = sum[u] + 2 * half;
+            const float* two = sum[block][u] + 2 * half;
             const SplitPair key_parts(two[0], two[1]);
             auto* at = out + (16 * block + 8 * half) * stride + 8 * u;
             *reinterpret_cast<std::uint32_t*>(at) = key_parts.high;
@@ -208,11 +225,15 @@ class ProjectedTiles {
   /// next one.
   HEADLAB_DEVICE bool marked(int first) const { return state()->marked == first; }
   HEADLAB_DEVICE int next() const { return state()->next; }
+  /// Replicate and panel of the block.
+  HEADLAB_DEVICE Assignment assignment() const {
+    return {.replicate = state()->replicate, .panel = state()->panel};
+  }
 
   /// Of a marked tile: keys whose norm is infinite are out of reach and lose their weight; keys
   /// whose norm is NaN are projected again, in float32.
   HEADLAB_DEVICE void repair(int first_head, int heads, int left, int first) const {
-    const Assignment of = assignment_of(a_.tiling, a_.tiling.head_groups);
+    const Assignment of = assignment();
     const Tile tile = this->tile();
     const TrainingSets& sets = a_.sets;
     const int width = projection_width(sets.key_rows);
@@ -264,11 +285,12 @@ class ProjectedTiles {
   static constexpr int units_of_head = TileKeys / unit_keys;
   static constexpr float max_square = 0x1p+31f;
 
-  /// What the threads of a block share: the first key of the next tile, for which pairs of heads
-  /// leave no register, and of the tile marked last.
+  /// What the threads of a block share: the first keys of the next tile and of the tile marked
+  /// last, and what registers do not suffice for.
   struct State {
-    int next, marked;
+    int next, marked, replicate, panel;
   };
+  static_assert(sizeof(State) == state_floats * sizeof(float));
 
   /// What a thread copies of the panel's first tile.
   struct Own {
@@ -311,11 +333,12 @@ HEADLAB_DEVICE void for_each_projected_tile(const WeighArguments& a, float* shar
   using Tiles = ProjectedTiles<Micro, TileKeys, Threads>;
   const int heads = smaller(a.tiling.group_heads, a.totals.heads - first_head);
   const Tiles tiles(a, of, shared);
-  tiles.clear();
+  tiles.clear(of);
   tiles.start(of, 0);
+  synchronise_block();
   HEADLAB_NO_UNROLL
   for (int first = 0; first >= 0; first = tiles.next()) {
-    const Assignment now = Tiles::scarce ? assignment_of(a.tiling, 1) : of;
+    const Assignment now = Tiles::forgets ? tiles.assignment() : of;
     const auto panel_keys = static_cast<int>(a.tiling.panel_keys);
     const int before = now.panel * panel_keys;
     const int keys = smaller(panel_keys, static_cast<int>(a.sets.padded_n) - before) - first;

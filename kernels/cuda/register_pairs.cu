@@ -18,8 +18,9 @@ struct QueryPairs {
   static constexpr int count = triangle + 2 * Heads;
   float sum[count] = {};
 
-  /// Adds one key, w [Heads][2][2] of which query i and key c are taken.
-  HEADLAB_DEVICE void add(const float (&w)[Heads][2][2], int i, int c, float value) {
+  /// Adds one key, w [Heads][2][Keys] of which query i and key c are taken.
+  template <int Keys>
+  HEADLAB_DEVICE void add(const float (&w)[Heads][2][Keys], int i, int c, float value) {
     int at = 0;
     HEADLAB_UNROLL
     for (int g = 0; g < Heads; ++g) {
@@ -83,16 +84,18 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(register_pair_threads, 2)
     }
   }
   Pairs sums[2];
-  constexpr bool scarce = Micro::padded_k >= 32;  // registers
   constexpr int lanes = Micro::step_keys / Micro::keys;
+  constexpr int steps = Micro::halves ? pair_steps(Micro::padded_k, projects) : 1;
+  constexpr int keys = steps * Micro::keys;
+  const auto key_of = [](int c) { return c / Micro::keys * Micro::step_keys + c % Micro::keys; };
   const auto add_tile = [&](const Stage<Micro, tile_keys>& stage) {
     Tiling of_tile = tiling;
-    if (scarce) of_tile.splits = again(tiling.splits);
+    if (Micro::scarce) of_tile.splits = again(tiling.splits);
     const Place own =
-        scarce ? Micro::place(of_tile, static_cast<int>(thread_index_again())) : place;
+        Micro::scarce ? Micro::place(of_tile, static_cast<int>(thread_index_again())) : place;
     if (!own.active) return;
-    const int step = of_tile.splits / lanes * Micro::step_keys;
-    const int first = Micro::first_key(own, own.split / lanes);
+    const int step = of_tile.splits / lanes * steps * Micro::step_keys;
+    const int first = Micro::first_key(own, own.split / lanes * steps);
     const auto* rows = reinterpret_cast<const typename Micro::Number*>(stage.rows(0));
     const float* norms = stage.norms(0);
     const float* values = stage.rows(Heads);
@@ -105,7 +108,7 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(register_pair_threads, 2)
         HEADLAB_UNROLL
         for (int h = 0; h < Heads; ++h) micro[h].read_from(fragments + h * Micro::head_words);
       }
-      float w[Heads][2][2];
+      float w[Heads][2][keys];
       HEADLAB_UNROLL
       for (int h = 0; h < Heads; ++h) {
         constexpr int numbers = Micro::halves ? 2 : 1;  // of a float
@@ -115,8 +118,8 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(register_pair_threads, 2)
       to_weights<Micro>(a, w);
       if (a.scaled) {
         HEADLAB_UNROLL
-        for (int c = 0; c < 2; ++c) {
-          const float scale = values[stride + key + c];
+        for (int c = 0; c < keys; ++c) {
+          const float scale = values[stride + key + key_of(c)];
           HEADLAB_UNROLL
           for (int h = 0; h < Heads; ++h) {
             HEADLAB_UNROLL
@@ -124,11 +127,14 @@ HEADLAB_KERNEL void HEADLAB_LAUNCH_BOUNDS(register_pair_threads, 2)
           }
         }
       }
-      const auto y = keys_at<2>(values + key);
       HEADLAB_UNROLL
-      for (int i = 0; i < 2; ++i) {
+      for (int c = 0; c < keys; c += 2) {
+        const auto y = keys_at<2>(values + key + key_of(c));
         HEADLAB_UNROLL
-        for (int c = 0; c < 2; ++c) sums[i].add(w, i, c, y.v[c]);
+        for (int i = 0; i < 2; ++i) {
+          sums[i].add(w, i, c, y.v[0]);
+          sums[i].add(w, i, c + 1, y.v[1]);
+        }
       }
     }
   };

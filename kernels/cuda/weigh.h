@@ -95,7 +95,7 @@ class Copies {
     if (key_ < tile.keys) {
       const std::int64_t row_step = a_.sets.padded_n;
       Panel panel = panel_;
-      if (scarce) {
+      if (Micro::scarce) {  // computed again
         panel = Panel(a_, assignment_of(a_.tiling, 1), own_row());
         panel.keys += key_;
       }
@@ -138,8 +138,6 @@ class Copies {
   static constexpr int rows = Threads / fours;  ///< of a pass
   static constexpr int width = power_of_two_from(Micro::padded_k);
   static_assert(Threads % fours == 0);
-  /// Pairs of heads leave no registers for what can be computed again.
-  static constexpr bool scarce = Micro::queries == pair_queries && Micro::padded_k >= 32;
 
   /// Where the numbers of a panel begin.
   struct Panel {
