@@ -441,6 +441,10 @@ double kernel_sum_rounding(const Backend& backend, double log_scale, std::uint64
          std::max(1.0, std::abs(exponent) / plain_exponent);
 }
 
+bool pilot_needs_cpu(const Backend& backend) {
+  return backend.name() != "reference" && backend.name() != "cpu";
+}
+
 std::vector<SumRounding> sum_roundings(const Backend& backend, const Plan& plan,
                                        std::span<const double> statistics) {
   const ControlMeans& means = plan.controls->means;
@@ -449,7 +453,7 @@ std::vector<SumRounding> sum_roundings(const Backend& backend, const Plan& plan,
   for (const double log_scale : means.log_scale) {
     roundings.push_back({.bound = kernel_sum_rounding(backend, log_scale, plan.n)});
   }
-  if (backend.name() == "reference" || backend.name() == "cpu") return roundings;
+  if (!pilot_needs_cpu(backend)) return roundings;
   const MomentLayout layout = plan.layout();
   const std::size_t count =
       std::min<std::size_t>(compared_replicates, statistics.size() / layout.statistics());

@@ -32,9 +32,12 @@ struct SumRounding {
   double bound = 0;       ///< of the relative error that all replicates may share
   double coarseness = 1;  ///< the bound over kernel_sum_rounding
 };
-/// Those of a pilot [Q][H]. Tensor cores truncate, which no bound for all sizes and models of GPU
-/// describes well: of a backend other than `reference` and `cpu`, the first replicates are computed
-/// by `cpu` too, and their mean difference is added.
+/// Tensor cores truncate, which no bound for all sizes and models of GPU describes well: of a
+/// backend other than `reference` and `cpu` a worker of `cpu` computes the first replicates of the
+/// pilot too, when its own workers are gone.
+bool pilot_needs_cpu(const Backend& backend);
+
+/// Those of a pilot [Q][H], to which the mean difference from `cpu` is added where it is needed.
 /// \param statistics of the pilot, [replicates][layout.statistics()]
 std::vector<SumRounding> sum_roundings(const Backend& backend, const Plan& plan,
                                        std::span<const double> statistics);

@@ -17,6 +17,7 @@
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/setup_laws.h"
 #include "engine/scenario/stack/stack_setting.h"
+#include "kernels/backends.h"
 #include "kernels/laws.h"
 #include "kernels/learning/worker.h"
 #include "kernels/plan.h"
@@ -304,19 +305,30 @@ void check_memory(const Condition& condition, const Backend& backend, int thread
   if (learns_heads_once(ready)) ready.subspaces = AlignedSubspaces{};
   Plan plan = make_plan(ready);
   const Plan* const one = &plan;
-  const Bytes of_workers = bytes(workers) * bytes(worker_bytes(backend, {&one, 1}));
-  const Bytes all = before + of_workers;
-  if (of_workers < before) {
+  const auto of_backend = [&] { return bytes(workers) * bytes(worker_bytes(backend, {&one, 1})); };
+  const bool needs_cpu =
+      std::holds_alternative<ExactControls>(*condition.controls) && pilot_needs_cpu(backend);
+  const auto of_cpu = [&] {
+    return needs_cpu ? bytes(worker_bytes(*make_backend("cpu"), {&one, 1})) : bytes(0);
+  };
+  const auto of_workers = [&] { return std::max(of_backend(), of_cpu()); };
+  const Bytes with_points = of_workers();
+  const bool by_cpu = of_backend() < of_cpu();
+  const Bytes all = before + with_points;
+  if (with_points < before) {
     require(all, by_moments ? "for the moments" : "to set the scenario up", largest->knob,
             by_moments ? aggregate : "");
     return;
   }
   // n decides where most of it goes away with n, else the number of queries does.
   plan.n = 1;
-  const Bytes without_points = bytes(workers) * bytes(worker_bytes(backend, {&one, 1}));
-  const bool by_points = without_points.value <= of_workers.value / 2;
-  require(all, workers == 1 ? "for 1 worker" : "for " + std::to_string(workers) + " workers",
-          by_points ? "data.n" : queries_knob(condition), workers > 1 ? "or use --threads 1" : "");
+  const bool by_points = of_workers().value <= with_points.value / 2;
+  require(all,
+          by_cpu         ? "for the worker of cpu that the pilot of controls needs"
+          : workers == 1 ? "for 1 worker"
+                         : "for " + std::to_string(workers) + " workers",
+          by_points ? "data.n" : queries_knob(condition),
+          !by_cpu && workers > 1 ? "or use --threads 1" : "");
 }
 
 }  // namespace headlab

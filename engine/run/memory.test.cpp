@@ -6,12 +6,14 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
 #include "engine/scenario/condition.h"
 #include "engine/scenario/setup_laws.h"
 #include "engine/testing/refusal.h"
+#include "kernels/backends.h"
 #include "kernels/laws.h"
 #include "kernels/plan.h"
 #include "kernels/testing/played_machine.h"
@@ -37,7 +39,8 @@ class Memory : public testing::Test {
 /// A backend that needs 8 bytes a training point.
 class PointBackend : public Backend {
  public:
-  std::string name() const override { return "points"; }
+  explicit PointBackend(std::string name = "points") : name_(std::move(name)) {}
+  std::string name() const override { return name_; }
   std::string simd() const override { return "none"; }
   std::string device() const override { return "none"; }
   int workers(int threads) const override { return threads; }
@@ -47,6 +50,9 @@ class PointBackend : public Backend {
   std::unique_ptr<Worker> worker(Plans) const override {
     throw std::logic_error("nothing is to be computed here");
   }
+
+ private:
+  std::string name_;
 };
 
 Condition condition_of(int dim) {
@@ -140,6 +146,28 @@ TEST_F(Memory, CheckRefusesALargePilot) {
   weights.replicates = 4000;
   condition.weights = weights;
   EXPECT_NE(refusal(condition), "accepted");
+}
+
+TEST_F(Memory, CheckCountsTheWorkerOfCpuThatAPilotNeeds) {
+  Condition condition = condition_of(3);
+  condition.queries = DesignQueries{.count = 20, .seed = 0};
+  const auto least = [&](const char* backend) {
+    std::uint64_t refused = 0, accepted = gib;
+    while (accepted - refused > 1) {
+      const std::uint64_t middle = (refused + accepted) / 2;
+      limit(middle);
+      const std::string line =
+          refusal_line([&] { check_memory(condition, PointBackend(backend), 1); });
+      (line == "accepted" ? accepted : refused) = middle;
+    }
+    EXPECT_LT(accepted, gib);
+    return accepted;
+  };
+  EXPECT_EQ(least("points"), least("cpu"));
+  condition.controls = ExactControls{};
+  const Plan plan = make_plan(condition);
+  EXPECT_EQ(least("points") - least("cpu"),
+            make_backend("cpu")->worker_bytes(plan) - PointBackend().Backend::worker_bytes(plan));
 }
 
 TEST_F(Memory, CheckRefusesALargeTrainingSetForAFit) {
