@@ -11,6 +11,7 @@
 #include <netcdf_mem.h>
 
 #include "engine/files/available_memory.h"
+#include "engine/files/document.h"
 
 namespace headlab {
 namespace {
@@ -32,6 +33,8 @@ constexpr unsigned char empty_file_end[] = {0x63, 0x28, 0xac, 0x1c};
 constexpr const char* image_text = "a file in memory";
 
 }  // namespace
+
+NetcdfError::NetcdfError(const std::string& problem) : std::runtime_error(one_line(problem)) {}
 
 void check_netcdf(int status, const std::string& about) {
   if (status == NC_ENOMEM) throw std::bad_alloc();

@@ -11,10 +11,11 @@
 
 namespace headlab {
 
-/// A call of the NetCDF library failed; what() is one line.
+/// A call of the NetCDF library failed, or a file has something else than it should; what() is one
+/// line, whatever text of the file it quotes.
 class NetcdfError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit NetcdfError(const std::string& problem);
 };
 
 /// A file is not as it was written; what() begins with "is damaged".
