@@ -34,7 +34,7 @@ thead th{background:var(--grid)}td ul{margin:0;padding-left:1rem}td p{margin:.3r
 code{overflow-wrap:anywhere}code,pre{font:13px/1.45 ui-monospace,"Liberation Mono",monospace}pre{white-space:pre-wrap;border:1px solid var(--rule);padding:.6rem}
 @media (max-width:30rem){.claims tr{display:grid}.claims thead{display:none}.claims th,.claims td{width:auto}
 .claims td{border-top:0}.claims td:nth-child(2)::before{content:"holds as: "}.claims td:nth-child(3)::before{content:"fails as, or is open as: "}}
-.n{white-space:nowrap}.files{columns:23rem}code span{white-space:nowrap}dd{overflow-x:auto;overflow-y:hidden}
+.n{white-space:nowrap}.files{columns:23rem}code span{white-space:nowrap}dd{overflow-x:auto;overflow-y:hidden;padding-top:.4rem;margin-top:-.4rem}
 summary{cursor:pointer;color:var(--soft);font-size:.9rem}a{color:var(--c1)}
 .c0{--k:var(--c0)}.c1{--k:var(--c1)}.c2{--k:var(--c2)}.c3{--k:var(--c3)}.c4{--k:var(--c4)}.c5{--k:var(--c5)}.c6{--k:var(--c6)}
 )";
