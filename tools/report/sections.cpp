@@ -393,8 +393,9 @@ std::vector<Section> head_sections(const Source& source) {
         std::pair("spectral", "frac{e^E - k}{min(H k, d) - k}"),
         std::pair("overlap", "1 - \"mean\" prod_j (1 + frac{sin^2 t_j}{b^2 (2 + b^2)})^{-1/2}"),
         std::pair("qk", "1 - \"mean\" prod_j (1 + frac{sin^2 t_j}{t^2})^{-1}")}) {
+    const char* const index = name;
     const bool has = std::ranges::any_of(layers, [&](const Value& layer) {
-      return std::isfinite(number_of(member(member(member(layer, "indices"), name), "value")));
+      return std::isfinite(number_of(member(member(member(layer, "indices"), index), "value")));
     });
     const std::string words = std::string(name) == "spectral"
                                   ? " with E the entropy of the eigenvalues of the mean projection "
