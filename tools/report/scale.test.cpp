@@ -152,7 +152,7 @@ std::vector<double> label_heights(double height, double low, double high) {
 }
 
 TEST(Canvas, DropsLabelsOfALowAxisThatWouldOverlap) {
-  for (const double high : {0.6, 7.0, 50.0, 400.0, 1e5}) {
+  for (const double high : {0.6, 7.0, 40.0, 400.0, 1e5}) {
     const std::vector<double> heights = label_heights(62, 0.5, high);
     ASSERT_FALSE(heights.empty()) << high;
     for (std::size_t i = 1; i < heights.size(); ++i) {
@@ -160,7 +160,7 @@ TEST(Canvas, DropsLabelsOfALowAxisThatWouldOverlap) {
     }
   }
   // The control: there is something to drop.
-  EXPECT_LT(label_heights(62, 0.5, 50).size(), label_heights(300, 0.5, 50).size());
+  EXPECT_LT(label_heights(62, 0.5, 40).size(), label_heights(300, 0.5, 40).size());
 }
 
 }  // namespace
