@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -248,8 +250,10 @@ class MadeFolder {
   ScratchPath scratch_;
 };
 
-/// Puts a folder in the place of another, which stays where that fails.
-void replace_folder(const std::string& made, const std::string& target) {
+/// Exchanges two folders, as one step where the file system can: then a kill leaves either whole in
+/// the place of the old one. Elsewhere it may leave the old one as MADE-before.
+void exchange_folders(const std::string& made, const std::string& target) {
+  if (::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) return;
   const std::string before = made + "-before";
   fs::rename(target, before);
   std::error_code error;
@@ -258,7 +262,7 @@ void replace_folder(const std::string& made, const std::string& target) {
     fs::rename(before, target);
     throw fs::filesystem_error("", error);
   }
-  fs::remove_all(before);
+  fs::rename(before, made);
 }
 
 }  // namespace
@@ -287,6 +291,7 @@ void write_changed_checkpoint(const std::string& checkpoint, const std::string& 
   try {
     const fs::path parent = fs::path(out).parent_path();
     if (!parent.empty()) fs::create_directories(parent);
+    clear_temporaries(parent.empty() ? "." : parent.string());
     const MadeFolder made(temporary_name(out));
     fs::copy(checkpoint, made.path(), fs::copy_options::recursive);
     const auto inside = [&](const std::string& file) {
@@ -306,7 +311,7 @@ void write_changed_checkpoint(const std::string& checkpoint, const std::string& 
     if (!changes.config.empty()) write_atomically(inside("config.json"), changes.config);
     write_atomically(inside("headlab.json"), changes.record);
     if (there) {
-      replace_folder(made.path(), out);
+      exchange_folders(made.path(), out);
     } else {
       fs::rename(made.path(), out);
     }

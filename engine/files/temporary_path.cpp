@@ -169,10 +169,8 @@ std::vector<std::string> regular_files_in(const std::string& folder) {
 void remove_made(const std::string& path) {
   struct stat status = {};
   if (::lstat(path.c_str(), &status) != 0) return;
-  if (S_ISREG(status.st_mode)) ::unlink(path.c_str());
-  if (!S_ISDIR(status.st_mode)) return;
-  for (const std::string& file : regular_files_in(path)) ::unlink(file.c_str());
-  ::rmdir(path.c_str());
+  std::error_code ignored;
+  if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) fs::remove_all(path, ignored);
 }
 
 }  // namespace headlab

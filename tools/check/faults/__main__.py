@@ -102,6 +102,8 @@ COMMANDS = [
     Command("import-activations", "import-activations acts.safetensors --out o.nc", outputs=("o.nc",)),
     Command("heads", "heads acts.safetensors --out o.nc --json o.json", outputs=("o.nc", "o.json")),
     Command("prune", "prune acts.safetensors --remove 25% --checkpoint model --out o"),
+    Command("prune --overwrite", "prune acts.safetensors --remove 25% --checkpoint model --out o --overwrite",
+            before=("prune acts.safetensors --remove 50% --checkpoint model --out o",)),
     Command("diff", "diff p q --json o.json",
             before=(f"run s.toml {SMALL} --out p", f"run s.toml {SMALL} --out q"), outputs=("o.json",)),
 ]

@@ -256,6 +256,8 @@ OF_FILE(rmdir, (const char* file), (file))
 OF_FILE(mkdir, (const char* file, mode_t mode), (file, mode))
 OF_FILE(unlinkat, (int folder, const char* file, int flags), (folder, file, flags))
 OF_FILE(rename, (const char* from, const char* file), (from, file))
+OF_FILE(renameat2, (int in, const char* from, int to, const char* file, unsigned flags),
+        (in, from, to, file, flags))
 
 /// Nothing fails before main, nor while a library is looked up.
 void* malloc(std::size_t size) {
