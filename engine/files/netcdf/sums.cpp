@@ -211,9 +211,9 @@ struct OpenFile {
   }
 };
 
-/// Bytes of values of which a byte of a file may be all there is: zlib packs a thousand in one, and
-/// HDF5 keeps nothing of what was not written.
-constexpr std::uint64_t max_packed = 2000, small_variable = std::uint64_t{1} << 30;
+/// Bytes of values that a file may have for each of its own, and those that any file may have: zlib
+/// packs a thousand in one, and HDF5 keeps nothing of what was never written.
+constexpr std::uint64_t max_packed = 2000, max_unwritten = std::uint64_t{1} << 26;
 
 class Copier {
  public:
@@ -325,14 +325,15 @@ class Copier {
     if (listed_ && listed_->at(key).sum != sum) throw NetcdfDamage(key + " has another sum");
   }
 
-  /// Throws where reading the values would take for ever.
-  void require_room(const std::string& key, int group, int variable, nc_type type) const {
-    const double most = static_cast<double>(std::max(max_packed * size_, small_variable));
-    double values = static_cast<double>(size_of_type(group, type, key));
+  /// Throws where the values so far, of all variables, are more than such a file has.
+  void require_room(const std::string& key, int group, int variable, nc_type type) {
+    const double most = static_cast<double>(std::max(max_packed * size_, max_unwritten));
+    double bytes = static_cast<double>(size_of_type(group, type, key));
     for (const std::size_t length : netcdf_lengths(group, variable, key)) {
-      values *= static_cast<double>(length);
+      bytes *= static_cast<double>(length);
     }
-    if (values <= most) return;
+    bytes_of_values_ += bytes;
+    if (bytes_of_values_ <= most) return;
     throw NetcdfError(key + ": has more values than a file of " + format_bytes(size_) + " holds");
   }
 
@@ -431,7 +432,8 @@ class Copier {
     variables_.push_back(std::move(made));
   }
 
-  std::uint64_t size_;  ///< of the file
+  std::uint64_t size_;          ///< of the file
+  double bytes_of_values_ = 0;  ///< no length overflows
   OpenFile from_, to_;
   std::optional<Entries> listed_;
   std::set<std::string> found_;

@@ -179,6 +179,30 @@ TEST_F(NetcdfSums, AFileWithoutSumsIsRead) {
   EXPECT_FALSE(checked_netcdf_copy(content).lacks_sums);  // of a user, and never had any
 }
 
+TEST_F(NetcdfSums, WhatWasNeverWrittenIsReadUpToALimitOfTheFile) {
+  constexpr std::size_t row = std::size_t{1} << 20, limit = std::size_t{1} << 26;
+  const auto refusal_of = [&](std::size_t variables, std::size_t rows) {
+    int file = -1, dimension = -1, variable = -1;
+    EXPECT_EQ(nc_create(path_.c_str(), NC_NETCDF4 | NC_CLOBBER, &file), NC_NOERR);
+    EXPECT_EQ(nc_def_dim(file, "row", rows, &dimension), NC_NOERR);
+    for (std::size_t i = 0; i < variables; ++i) {
+      const std::string name = "x" + std::to_string(i);
+      EXPECT_EQ(nc_def_var(file, name.c_str(), NC_DOUBLE, 1, &dimension, &variable), NC_NOERR);
+    }
+    EXPECT_EQ(nc_close(file), NC_NOERR);
+    std::string content = bytes();
+    EXPECT_LT(2000 * content.size(), limit);
+    const std::string line = refusal_line<NetcdfError>([&] { checked_netcdf_copy(content); });
+    return line.substr(0, line.rfind(" a file"));
+  };
+  const auto refused = [](const std::string& name) {
+    return "is damaged: variable /" + name + ": has more values than";
+  };
+  EXPECT_EQ(refusal_of(8, row), "accepted");  // as many bytes as the limit
+  EXPECT_EQ(refusal_of(9, row), refused("x8"));
+  EXPECT_EQ(refusal_of(1, 8 * row + 1), refused("x0"));
+}
+
 /// A file with one variable of three numbers as another program packs them.
 class PackedFiles : public NetcdfSums {
  protected:
