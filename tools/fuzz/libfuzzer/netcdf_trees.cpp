@@ -129,9 +129,12 @@ bool is_tree(int id) {
 
 int opened(Open open, int* id) {
   static int next = 0;
-  next = (next + 1) % 1000;
-  const int file = first_id + next * ids_of_file;
-  all_open().insert_or_assign(file, std::move(open));
+  int file = 0;
+  do {
+    next = (next + 1) % 1000;
+    file = first_id + next * ids_of_file;
+  } while (all_open().contains(file));  // one that stays open
+  all_open().emplace(file, std::move(open));
   *id = file;
   return NC_NOERR;
 }
