@@ -97,6 +97,21 @@ class TreeBuilder : public JsonHandler {
   std::size_t left_out_ = 0;  ///< arrays and objects around the next value that are not kept
 };
 
+/// Where JSON opens more levels than are read.
+std::size_t end_of_levels(std::string_view text) {
+  std::size_t levels = 0, at = 0;
+  bool in_string = false;
+  for (; at < text.size() && levels <= max_json_depth; ++at) {
+    const char c = text[at];
+    if (c == '\\' && in_string) ++at;
+    if (c == '"') in_string = !in_string;
+    if (in_string) continue;
+    if (c == '[' || c == '{') ++levels;
+    if (c == ']' || c == '}') --levels;
+  }
+  return at;
+}
+
 template <class T>
 const T& of_kind_or_empty(const Value& value) {
   static const T none;
@@ -115,13 +130,18 @@ std::optional<Value> parse_json(std::string_view text, MemberOrder order, const 
 std::string end_of_json(std::string_view text) {
   const KeepItem none = [](std::string_view, std::size_t) { return false; };
   TreeBuilder builder(MemberOrder::by_key, none);
-  if (read_json(text, builder) || builder.end == 0) return "";
-  const std::string_view before = text.substr(0, builder.end - 1);
+  if (read_json(text, builder)) return "";
+  const bool too_deep = builder.end == 0;
+  const std::string_view before =
+      text.substr(0, (too_deep ? end_of_levels(text) : builder.end) - 1);
   const auto line = std::ranges::count(before, '\n') + 1;
   const std::string_view own = before.substr(before.rfind('\n') + 1);
   // Characters: their bytes but the first are continuations.
   const auto column = std::ranges::count_if(own, [](char c) { return (c & '\xc0') != '\x80'; }) + 1;
-  return " from line " + std::to_string(line) + ", column " + std::to_string(column) + " on";
+  const std::string levels =
+      too_deep ? " of at most " + std::to_string(max_json_depth) + " levels" : "";
+  return levels + " from line " + std::to_string(line) + ", column " + std::to_string(column) +
+         " on";
 }
 
 const Value& member(const Value& object, std::string_view key) {

@@ -30,8 +30,8 @@ using KeepItem = std::function<bool(std::string_view key, std::size_t item)>;
 std::optional<Value> parse_json(std::string_view text, MemberOrder order = MemberOrder::by_key,
                                 const KeepItem& keep = {});
 
-/// Where a text stops being JSON, as " from line 3, column 7 on"; empty where parse_json() reads
-/// it, or where it is nested too deeply.
+/// Where a text stops being what parse_json() reads, for the words "is not JSON": " from line 3,
+/// column 7 on", or " of at most 100 levels from line 1, column 101 on"; empty where it is read.
 std::string end_of_json(std::string_view text);
 
 // Of a tree that may lack anything.

@@ -27,6 +27,9 @@ using Eigen::VectorXd;
 /// The width of a model; with it no product of lengths overflows.
 constexpr std::uint64_t max_model_dimensions = 1 << 16;
 
+/// What PEFT puts in front of the names of a model that it adapts.
+constexpr std::string_view adapted = "base_model.model.";
+
 /// `pattern` with the number of the layer in place of '#', the one before in place of '@'.
 std::string numbered(std::string pattern, int layer) {
   for (std::size_t at = 0; at < pattern.size(); ++at) {
@@ -109,6 +112,10 @@ class Importer {
       if (layer >= count) {
         problem += " - choose one of them with --layer, or give the folder of all shards";
       }
+    } else if (file_.has_names_from(std::string(adapted))) {
+      problem += " - its names begin with " + std::string(adapted) +
+                 ", as PEFT writes adapters: save the model with its adapter merged into it "
+                 "(merge_and_unload)";
     } else {
       problem += " - is it of another architecture than " + names_.name +
                  ", or one shard of several? (then name their folder)";

@@ -169,6 +169,14 @@ TEST_F(Checkpoint, ReadsThroughWhatWrapsAModel) {
   SmallCheckpoint other;
   for (const auto& [name, tensor] : small_llama().tensors) other.tensors["my." + name] = tensor;
   EXPECT_TRUE(refusal(other, what).starts_with("has no tensor model.layers.0.self_attn.q_proj"));
+  SmallCheckpoint adapter;
+  for (const auto& [name, tensor] : small_llama().tensors) {
+    adapter.tensors["base_model.model." + name] = tensor;
+  }
+  EXPECT_EQ(refusal(adapter, what),
+            "has no tensor model.layers.0.self_attn.q_proj.weight - its names begin with "
+            "base_model.model., as PEFT writes adapters: save the model with its adapter merged "
+            "into it (merge_and_unload)");
 }
 
 TEST_F(Checkpoint, LlamaSharesKeys) {
@@ -631,7 +639,13 @@ TEST_F(Checkpoint, CountsComeFromTheConfiguration) {
        "is not JSON from line 2, column 18 on"},
       {"bert", "{\"\u00e9\": 1, }", "is not JSON from line 1, column 10 on"},
       {"bert", "{}", "num_attention_heads: is missing"},
-      {"bert", R"({"num_attention_heads": Infinity})", "num_attention_heads: is missing"},
+      {"bert", R"({"num_attention_heads": 4, NaN: 1})", "is not JSON from line 1, column 28 on"},
+      {"bert", R"({"num_attention_heads": Infinity})",
+       "num_attention_heads: is \"Infinity\", needs a whole number from 1 to 1024"},
+      {"llama", R"({"num_attention_heads": 4, "hidden_size": -Infinity})",
+       "hidden_size: is \"-Infinity\", needs a whole number from 1 to 65536"},
+      {"llama", R"({"num_attention_heads": 4, "rope_scaling": {"type": "yarn", "factor": NaN}})",
+       "factor: is \"NaN\", needs a number above 0"},
       {"gpt2", R"({"n_head": 4, "pruned_heads": {"0": [1, 2]}})",
        "pruned_heads: is not empty: layers have fewer heads than this file says"},
       {"gpt2", R"({"num_attention_heads": 12})", "n_head: is missing"},
@@ -657,7 +671,8 @@ TEST_F(Checkpoint, CountsComeFromTheConfiguration) {
   for (const auto& [architecture, text, line] : cases) {
     EXPECT_EQ(config_refusal(text, architecture), line) << text;
   }
-  EXPECT_EQ(config_refusal(std::string(100000, '['), "bert"), "is not JSON");
+  EXPECT_EQ(config_refusal("{\"[\\\"[\": [],\n \"a\": " + std::string(100000, '['), "bert"),
+            "is not JSON of at most 100 levels from line 2, column 106 on");
 }
 
 }  // namespace

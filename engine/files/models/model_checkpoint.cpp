@@ -128,6 +128,14 @@ bool ModelCheckpoint::has(const std::string& tensor) const {
   return single_ ? single_->tensors().contains(tensor) : index_.contains(tensor);
 }
 
+bool ModelCheckpoint::has_names_from(const std::string& prefix) const {
+  const auto in = [&](const auto& names) {
+    const auto at = names.lower_bound(prefix);
+    return at != names.end() && at->first.starts_with(prefix);
+  };
+  return single_ ? in(single_->tensors()) : in(index_);
+}
+
 SafetensorsFile& ModelCheckpoint::file_of(const std::string& tensor) {
   if (single_) return *single_;
   const std::string& shard = index_.at(tensor);

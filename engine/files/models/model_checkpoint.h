@@ -37,6 +37,8 @@ class ModelCheckpoint {
   const std::string& source_of(const std::string& tensor);
 
   bool has(const std::string& tensor) const;
+  /// Whether any tensor has a name that begins so.
+  bool has_names_from(const std::string& prefix) const;
   /// Type and shape. Throws InvalidInput where the shard is missing or lacks the tensor.
   const TensorInfo& info(const std::string& tensor);
   /// The numbers, as SafetensorsFile::read().

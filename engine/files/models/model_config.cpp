@@ -152,33 +152,39 @@ class ConfigReader {
   const std::string& path_;
 };
 
-/// JSON as Python writes it has NaN and infinities, which stand where no number is needed:
-/// `instead` of them, as long where it is short.
-std::string without_nonfinite(std::string text, const std::string& instead) {
+/// JSON as Python writes it has NaN and infinities, which stand where no number is needed: as
+/// texts, which no key that needs a number takes. With `instead`, of one character, all keeps its
+/// place.
+std::string without_nonfinite(const std::string& text, const std::string& instead = "") {
+  std::string json;
   bool in_string = false;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '\\' && in_string) {
-      ++at;
-    } else if (text[at] == '"') {
-      in_string = !in_string;
-    } else if (!in_string) {
-      for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
-        if (text.compare(at, word.size(), word) != 0) continue;
-        std::string as_long = instead;
-        as_long.resize(std::max(as_long.size(), word.size()), ' ');
-        text.replace(at, word.size(), as_long);
-      }
+    if (text[at] == '"') in_string = !in_string;
+    std::string_view found;
+    for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
+      if (!in_string && text.compare(at, word.size(), word) == 0) found = word;
     }
+    if (!found.empty()) {
+      std::string value = instead.empty() ? '"' + std::string(found) + '"' : instead;
+      value.resize(std::max(value.size(), found.size()), ' ');
+      json += value;
+      at += found.size() - 1;
+      continue;
+    }
+    json += text[at];
+    if (text[at] == '\\' && in_string && at + 1 < text.size()) json += text[++at];
   }
-  return text;
+  return json;
 }
 
 }  // namespace
 
 ModelConfig read_model_config(const std::string& path, const Architecture* architecture) {
   const std::string contents = read_file(path, max_config_bytes);
-  const std::optional<Value> json = parse_json(without_nonfinite(contents, "null"));
-  if (!json) reject({path}, "", "is not JSON" + end_of_json(without_nonfinite(contents, "0")));
+  const std::string in_place = without_nonfinite(contents, "0");
+  std::optional<Value> json = parse_json(in_place);
+  if (json) json = parse_json(without_nonfinite(contents));
+  if (!json) reject({path}, "", "is not JSON" + end_of_json(in_place));
   if (!json->is<Value::Members>()) reject({path}, "", "is not a JSON object");
   // A model of text and images has its text model inside.
   const Value& text = member(*json, "text_config");
