@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/testing/agreement_fixture.h"
+#include "kernels/testing/all_laws.h"
 #include "kernels/testing/learning_agreement.h"
 
 namespace headlab {
@@ -17,64 +18,8 @@ namespace {
 
 using test::Agreement;
 using test::all_kernels;
+using test::all_laws;
 using test::text_of;
-
-std::vector<DesignLaw> all_designs(int d) {
-  const auto size = static_cast<std::size_t>(d);
-  MixtureDesign mixture{.weights = {0.3, 0.7}};
-  std::vector<std::vector<double>> rows;
-  for (std::size_t i = 0; i < 2; ++i)
-    mixture.means.emplace_back(size, 1.5 * static_cast<double>(i));
-  for (std::size_t i = 0; i < 40; ++i) {
-    rows.emplace_back();
-    for (std::size_t c = 0; c < size; ++c) {
-      rows.back().push_back(std::sin(1.7 * static_cast<double>(i * size + c)));
-    }
-  }
-  return {NormalDesign{.dim = d},  NormalDesign{.dim = d, .ar1 = 0.6}, mixture,
-          UniformDesign{.dim = d}, StudentDesign{.dim = d, .df = 2.5}, SphereDesign{.dim = d},
-          FileDesign{.rows = rows}};
-}
-
-/// Of six coordinates.
-FormulaRegression every_operation() {
-  FormulaRegression law;
-  law.text =
-      "min(2, max(-1, x1)) + a*sin(x2) - tanh(x3)*cos(2*x4) + sqrt(abs(x5))/(4 + x6^2)"
-      " + 0.1*log(1 + x1^2) + exp(-x2^2)*(x3 > 0.1) + (1 + x4^2)^-0.7 + 0.1*tan(tanh(x5))";
-  law.constants = {{"a", 0.5}};
-  return law;
-}
-
-FormulaNoise growing_noise() {
-  FormulaNoise law;
-  law.text = "0.4 + 0.2*abs(x1)";
-  return law;
-}
-
-std::vector<RegressionLaw> all_regressions(int d) {
-  const auto size = static_cast<std::size_t>(d);
-  const std::vector<double> ones(size, 1.0);
-  std::vector<double> slopes, unit(size, 1 / std::sqrt(static_cast<double>(d)));
-  for (std::size_t c = 0; c < size; ++c) slopes.push_back(0.2 * static_cast<double>(c) - 0.3);
-  return {ZeroRegression{},
-          LinearRegression{.coefficients = slopes},
-          CosinesRegression{.amplitude = {1, 0.5}, .frequency = {slopes, unit}, .phase = {0.1, 2}},
-          RandomCosinesRegression{.terms = 16, .length_scale = 2},
-          AdditiveRegression{.amplitude = slopes, .frequency = ones},
-          SingleIndexRegression{.direction = unit, .frequency = 1.5},
-          BumpsRegression{.heights = {1, -2}, .centres = {slopes, unit}, .widths = {1, 2}},
-          StepRegression{.direction = unit, .threshold = 0.1},
-          every_operation()};
-}
-
-std::vector<NoiseLaw> all_noises(int d) {
-  return {NormalNoise{.sd = 0.5}, StudentNoise{.df = 5, .sd = 0.5}, LaplaceNoise{.sd = 0.5},
-          HeteroscedasticNoise{.sd = 0.4,
-                               .slope = 1.5,
-                               .direction = std::vector<double>(static_cast<std::size_t>(d), 0.4)},
-          growing_noise()};
-}
 
 void set_design(Plan& plan, const DesignLaw& design) {
   std::visit([&](const auto& law) { plan.design = law.sampler(plan.table); }, design);
@@ -85,7 +30,7 @@ bool is_finite(const Moments& moments) {
 }
 
 TEST_F(Agreement, DrawsTheBitsOfTheReferenceForEveryDesign) {
-  for (const DesignLaw& law : all_designs(5)) {
+  for (const DesignLaw& law : all_laws<DesignLaw>(5)) {
     Plan plan = test::make_plan({.n = 1000, .d = 5}, GaussianKernel{});
     plan.seed = (1ull << 52) + 3;
     set_design(plan, law);
@@ -101,11 +46,11 @@ TEST_F(Agreement, DrawsTheBitsOfTheReferenceForEveryDesign) {
 
 TEST_F(Agreement, EveryLawIsEquivalentToReference) {
   constexpr int d = 6;
-  const auto regressions = all_regressions(d);
-  const auto noises = all_noises(d);
+  const auto regressions = all_laws<RegressionLaw>(d);
+  const auto noises = all_laws<NoiseLaw>(d);
   on_every_path([&] {
     std::size_t turn = 0;
-    for (const DesignLaw& design : all_designs(d)) {
+    for (const DesignLaw& design : all_laws<DesignLaw>(d)) {
       for (const KernelLaw& kernel : all_kernels(0.7)) {
         // Every design meets every kernel; the regressions and noises take turns, so that each
         // meets all of these, and every one of them each estimator and mode.

@@ -66,7 +66,7 @@ std::string with(std::string text, const std::string& from, const std::string& t
 
 /// A case is its lines up to the refusal, "! LINE": "4 n = 0" puts n = 0 in place of line 4 of the
 /// good scenario, "--set n=0" is an argument; | is a line break. In a refusal DIR stands for the
-/// directory of the scenario, and KERNELS for the laws of kernels.
+/// directory of the scenario, DESIGNS and KERNELS for the laws of designs and of kernels.
 void expect_refusals(const std::string& cases, const std::string& directory = ".") {
   std::vector<std::string> lines = good_lines, sets;
   std::istringstream in(cases.substr(1));
@@ -79,8 +79,9 @@ void expect_refusals(const std::string& cases, const std::string& directory = ".
       const std::size_t number = std::stoul(line, &behind);
       lines.at(number - 1) = line.substr(std::min(behind + 1, line.size()));
     } else {
-      const std::string wanted =
-          with(with(line.substr(2), "DIR", directory), "KERNELS", laws_of("kernel"));
+      std::string wanted = with(line.substr(2), "DIR", directory);
+      wanted = with(wanted, "DESIGNS", laws_of("design"));
+      wanted = with(wanted, "KERNELS", laws_of("kernel"));
       const std::string found = refusal(joined(lines), sets, directory);
       EXPECT_EQ(found, wanted);
       EXPECT_TRUE(found.starts_with("s.toml:") || found.starts_with("--set ")) << found;
@@ -199,11 +200,11 @@ TEST(bad_scenarios, sections_and_their_keys) {
 TEST(bad_scenarios, laws_and_their_parameters) {
   expect_refusals(R"(
 5 design = { dim = 4 }
-! s.toml:5:10: data.design.law: is missing - one of normal, mixture, uniform, student_t, sphere, file
+! s.toml:5:10: data.design.law: is missing - one of DESIGNS
 5 design = { law = "gaussian", dim = 4 }
-! s.toml:5:18: data.design.law: is "gaussian" (allowed: normal, mixture, uniform, student_t, sphere, file)
+! s.toml:5:18: data.design.law: is "gaussian" (allowed: DESIGNS)
 5 design = { law = "norml", dim = 4 }
-! s.toml:5:18: data.design.law: is "norml" (allowed: normal, mixture, uniform, student_t, sphere, file) - did you mean "normal"?
+! s.toml:5:18: data.design.law: is "norml" (allowed: DESIGNS) - did you mean "normal"?
 5 design = { law = 3, dim = 4 }
 ! s.toml:5:18: data.design.law: is an integer, needs a string
 5 design = { law = "normal" }

@@ -16,12 +16,14 @@
 #include "kernels/law/regression/random_cosines.h"
 #include "kernels/laws.h"
 #include "kernels/reference/training_set.h"
+#include "kernels/testing/all_laws.h"
 #include "kernels/testing/every_target.h"
 #include "kernels/testing/test_plans.h"
 
 namespace headlab {
 namespace {
 
+using test::all_laws;
 using test::on_every_target;
 
 TEST(CpuDraws, DrawsTheBitsOfTheScalarFunctionsFarOutToo) {
@@ -101,9 +103,7 @@ TEST(CpuDraws, DrawsTheBitsOfEveryNoise) {
   Plan plan = test::make_plan({}, GaussianKernel{.bandwidth = 0.7});
   plan.seed = ~0ull - 5;
   on_every_target([&] {
-    for (const NoiseLaw& law :
-         {NoiseLaw(NormalNoise{}), NoiseLaw(HeteroscedasticNoise{.direction = {1, 0, 0, 0, 0, 0}}),
-          NoiseLaw(LaplaceNoise{}), NoiseLaw(StudentNoise{})}) {
+    for (const NoiseLaw& law : all_laws<NoiseLaw>(plan.d)) {
       std::visit([&](const auto& noise) { plan.noise = noise.sampler(plan.table, plan.d); }, law);
       for (const std::uint64_t first : {0ull, (1ull << 32) - 32, (1ull << 32) - 7}) {
         const Tile drawn = draw_noise_cpu(plan, replicate, first);
@@ -218,26 +218,17 @@ const NoiseLaw heteroscedastic =
     HeteroscedasticNoise{.sd = 0.5, .slope = 2, .direction = {1, -1, 0.5}};
 
 TEST(Points, HaveTheBitsOfTheReferenceForEveryDesign) {
-  const std::vector<DesignLaw> designs = {
-      NormalDesign{.dim = 3},
-      NormalDesign{.dim = 3, .ar1 = 0.6},
-      MixtureDesign{.weights = {0.3, 0.7}, .means = {{0, 1, 2}, {3, 4, 5}}},
-      UniformDesign{.dim = 3},
-      StudentDesign{.dim = 3, .df = 2.5},
-      SphereDesign{.dim = 3}};
   const CosinesRegression cosines{
       .amplitude = {1, 0.3}, .frequency = {{1, 0.2, 0.1}, {0, 2, 1}}, .phase = {0.3, 0}};
-  for (const DesignLaw& design : designs) {
+  for (const DesignLaw& design : all_laws<DesignLaw>(3)) {
     SCOPED_TRACE(design.index());
     expect_bits_of_the_reference(plan_of(design, cosines, heteroscedastic));
   }
 }
 
 TEST(Points, HaveTheBitsOfTheReferenceForEveryNoise) {
-  const std::vector<NoiseLaw> noises = {NormalNoise{.sd = 0.3}, StudentNoise{.df = 3, .sd = 0.7},
-                                        LaplaceNoise{.sd = 2}, heteroscedastic};
   const BumpsRegression bumps{.heights = {1.5}, .centres = {{0.2, 0, 1}}, .widths = {0.8}};
-  for (const NoiseLaw& noise : noises) {
+  for (const NoiseLaw& noise : all_laws<NoiseLaw>(3)) {
     SCOPED_TRACE(noise.index());
     expect_bits_of_the_reference(plan_of(NormalDesign{.dim = 3}, bumps, noise));
   }

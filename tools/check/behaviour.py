@@ -44,6 +44,7 @@ class Step:
         self.first = self.last = first
         self.command = command
         self.code = 0
+        self.mended = False
         self.expected = {"stdout": [], "stderr": []}
 
     def lines(self):
@@ -170,6 +171,7 @@ def check(path, headlab, write):
                     for fault, mend in faults_of(part, work, environment):
                         if write and mend:
                             mend()
+                            part.mended = True
                         else:
                             faults.append(f"{path.name}:{part.first}: {name}: $ {part.command}\n  {fault}")
                 elif part[0] == "use":
@@ -181,7 +183,7 @@ def check(path, headlab, write):
         faults.append(f"{path.name}: no command")
     if write:
         lines = path.read_text(encoding="utf-8").split("\n")
-        for step in reversed(steps):
+        for step in reversed([step for step in steps if step.mended]):
             # Comments between the lines of a step stay above it.
             comments = [line for line in lines[step.first:step.last] if line.startswith("#")]
             lines[step.first - 1:step.last] = [*comments, *step.lines()]

@@ -119,9 +119,9 @@ def measured(tree, budget):
 
 def compare(what, now, allowed):
     if now > allowed:
-        yield f"{what}: {now}, and {BUDGET} has {allowed} - make it smaller, or enter the number in the same change"
+        yield f"{what}: {now}, and {BUDGET} has {allowed} - make it smaller, or enter it with budget.py . --write"
     elif now < allowed * (1 - SLACK) - 1:
-        yield f"{what}: {now}, and {BUDGET} has {allowed} - enter what is left of it"
+        yield f"{what}: {now}, and {BUDGET} has {allowed} - enter what is left of it with budget.py . --write"
 
 
 def faults(found, budget):

@@ -315,11 +315,11 @@ headlab_faulty_behaviour(unknown_line "unknown_line.txt:3: not a line of a test:
   "$ echo" "expected")
 headlab_faulty_behaviour(nothing "nothing.txt: no command"
   "# prose")
-# With --write the runner mends what it finds, and keeps lines with marks that are right.
+# With --write the runner mends what it finds, and keeps lines with marks and steps that are right.
 file(CONFIGURE OUTPUT ${check_dir}/behaviour/to_write.txt @ONLY CONTENT
-     "== it is mended\n$ seq 2; seq 5; echo a >&2; exit 3\n| <n>\n| 3\n# kept\n! b\n[2]\n\n$ seq 9\n| 1\n| ...\n| 9\n")
+     "== it is mended\n$ seq 2; seq 5; echo a >&2; exit 3\n| <n>\n| 3\n# kept\n! b\n[2]\n\n$ seq 9\n| 1\n| ...\n| 9\n\n$ echo b; echo a >&2\n! a\n# kept\n| b\n")
 file(CONFIGURE OUTPUT ${check_dir}/behaviour/written.txt @ONLY CONTENT
-     "== it is mended\n# kept\n$ seq 2; seq 5; echo a >&2; exit 3\n| <n>\n| 2\n| 1\n| 2\n| 3\n| 4\n| 5\n! a\n[3]\n\n$ seq 9\n| 1\n| ...\n| 9\n")
+     "== it is mended\n# kept\n$ seq 2; seq 5; echo a >&2; exit 3\n| <n>\n| 2\n| 1\n| 2\n| 3\n| 4\n| 5\n! a\n[3]\n\n$ seq 9\n| 1\n| ...\n| 9\n\n$ echo b; echo a >&2\n! a\n# kept\n| b\n")
 add_test(NAME behaviour_write WORKING_DIRECTORY ${check_dir}/behaviour COMMAND sh -c
   "cp to_write.txt scratch.txt && \"$1\" \"$2\" \"$3\" scratch.txt --write && cmp scratch.txt written.txt" sh
   ${HEADLAB_PYTHON3} ${behaviour_script} $<TARGET_FILE:headlab>)

@@ -558,7 +558,8 @@ TEST(PrecisionFigure, HasNoPointOfFewGroups) {
 
 TEST(LawFormulas, AreThereForEveryMetricOfLayers) {
   for (const LayerMetricDescription& metric : layer_metric_descriptions()) {
-    EXPECT_FALSE(metric_formula(metric.name).empty()) << metric.name;
+    EXPECT_FALSE(metric_formula(metric.name).empty())
+        << metric.name << " has no row in tools/report/law_formulas.cpp";
   }
   EXPECT_TRUE(metric_formula("none").empty());
 }
@@ -582,7 +583,8 @@ TEST(LawFormulas, AreThereForEveryLawOfData) {
         law.family != "kernel") {
       continue;
     }
-    EXPECT_FALSE(law_formula(law.family, law.name).empty()) << law.family << " " << law.name;
+    EXPECT_FALSE(law_formula(law.family, law.name).empty())
+        << law.family << " law " << law.name << " has no row in tools/report/law_formulas.cpp";
   }
   EXPECT_TRUE(law_formula("kernel", "none").empty());
 }

@@ -14,6 +14,24 @@ from hypothesis import strategies as st
 
 Tree = dict[str, Any]
 
+#: The laws drawn, by family of `headlab list laws`, with those of NOT_DRAWN all that the program has
+#: (test_differential.py). Other families have few laws, which the strategies name.
+LAWS: dict[str, list[str]] = {
+    "design": ["normal", "mixture", "uniform", "student_t", "sphere", "file"],
+    "regression": ["zero", "linear", "cosines", "random_cosines", "additive", "single_index", "bumps", "step", "file"],
+    "noise": ["normal", "student_t", "laplace", "heteroscedastic"],
+    "subspaces": ["haar", "coordinates", "aligned", "explicit", "learned", "orthogonal", "principal_angles",
+                  "equiangular", "blocks"],
+    "kernel": ["gaussian", "softmax", "epanechnikov", "laplace", "triangular"],
+}  # fmt: skip
+
+#: Why a law is not drawn.
+NOT_DRAWN: dict[str, dict[str, str]] = {
+    "regression": {"formula": "the relations change parameters, which are inside its text"},
+    "noise": {"formula": "the relations change parameters, which are inside its text"},
+    "subspaces": {"file": "the matrices of `explicit`, read from a file"},
+}
+
 
 def eighths(low: float, high: float) -> st.SearchStrategy[float]:
     return st.integers(round(8 * low), round(8 * high)).map(lambda i: i / 8)
@@ -48,9 +66,7 @@ def one_in(n: int) -> st.SearchStrategy[bool]:
 @st.composite
 def designs(draw: st.DrawFn, d: int, column: bool, gaussian: bool = False) -> Tree:
     """A design of dimension d; with `column` a file with one more column for the regression."""
-    laws = ["normal", "mixture"]
-    if not gaussian:
-        laws += ["uniform", "student_t", "sphere", "file", "file"]
+    laws = ["normal", "mixture"] if gaussian else [*LAWS["design"], "file"]
     law = "file" if column else draw(st.sampled_from(laws))
     made: Tree = {"law": law}
     if law == "mixture":
@@ -92,8 +108,7 @@ def designs(draw: st.DrawFn, d: int, column: bool, gaussian: bool = False) -> Tr
 
 @st.composite
 def regressions(draw: st.DrawFn, d: int) -> Tree:
-    laws = ["zero", "linear", "cosines", "random_cosines", "additive", "single_index", "bumps", "step"]
-    law = draw(st.sampled_from(laws))
+    law = draw(st.sampled_from([law for law in LAWS["regression"] if law != "file"]))
     made: Tree = {"law": law}
     terms = draw(st.integers(1, 2))
     if law == "linear":
@@ -118,7 +133,7 @@ def regressions(draw: st.DrawFn, d: int) -> Tree:
 
 @st.composite
 def noises(draw: st.DrawFn, d: int) -> Tree:
-    law = draw(st.sampled_from(["normal", "student_t", "laplace", "heteroscedastic"]))
+    law = draw(st.sampled_from(LAWS["noise"]))
     made: Tree = {"law": law, "sd": draw(eighths(0, 2))}
     if law == "student_t":
         made["df"] = draw(st.sampled_from([2.5, 5.0, 30.0]))
@@ -129,10 +144,10 @@ def noises(draw: st.DrawFn, d: int) -> Tree:
 
 @st.composite
 def subspaces(draw: st.DrawFn, heads: int, d: int, k: int, softmax: bool, redraw: bool, learned: bool) -> Tree:
-    laws = ["haar", "coordinates", "aligned", "explicit"] + ["learned"] * learned
-    if heads * k <= d:
-        laws += ["orthogonal", "principal_angles", "equiangular", "blocks"]
-    law = draw(st.sampled_from(laws))
+    not_here = [] if learned else ["learned"]
+    if heads * k > d:
+        not_here += ["orthogonal", "principal_angles", "equiangular", "blocks"]
+    law = draw(st.sampled_from([law for law in LAWS["subspaces"] if law not in not_here]))
     made: Tree = {"law": law}
     if law in ("haar", "coordinates"):
         made |= {"seed": draw(seeds)} | ({"redraw": True} if redraw else {})
@@ -155,8 +170,7 @@ def subspaces(draw: st.DrawFn, heads: int, d: int, k: int, softmax: bool, redraw
 
 @st.composite
 def kernels(draw: st.DrawFn, gaussian: bool) -> Tree:
-    other = [] if gaussian else ["epanechnikov", "laplace", "triangular"]
-    law = draw(st.sampled_from(["gaussian", "softmax", *other]))
+    law = draw(st.sampled_from(["gaussian", "softmax"] if gaussian else LAWS["kernel"]))
     scale = draw(st.sampled_from([1.0, 0.5, 2.0, 0.125, 5.0, 100.0]))
     return {"law": law, "temperature" if law == "softmax" else "bandwidth": scale}
 
