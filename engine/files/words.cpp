@@ -47,8 +47,8 @@ std::string closest(const std::string& word, const std::vector<std::string>& can
     if (longest > 64) continue;
     // A word in capitals is the same word.
     const std::size_t distance = edit_distance(lower_case(word), lower_case(candidate));
-    // Close: at most every third letter is wrong.
-    if (distance < least && 3 * distance <= longest + 2) {
+    // Close: at most every third letter is wrong, and of short words less than half.
+    if (distance < least && 3 * distance <= longest + 2 && 2 * distance < longest) {
       least = distance;
       best = candidate;
     }

@@ -4,6 +4,7 @@
 #include "engine/scenario/scenario.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/kept_units.h"
+#include "tools/cli/shipped_scenarios.h"
 #include "tools/cli/verdict_table.h"
 #include "validation/claims/stated_claim.h"
 #include "validation/verdicts/calibration.h"
@@ -140,6 +141,21 @@ ExitCode calibrate_verdicts(const ValidateArguments& arguments) {
   return exit_code_of(calibration);
 }
 
+/// Rejects what is neither a claim nor the file of a scenario.
+void require_claim(const std::string& name) {
+  if (names_scenario(name)) {
+    std::error_code none;
+    if (std::filesystem::exists(name, none)) return;
+    throw InvalidInput(one_line(name) + ": is not there" + advice_on_missing_scenario(name));
+  }
+  try {
+    find_claim(name);
+  } catch (const InvalidInput& error) {
+    const std::string line = error.what();
+    throw InvalidInput(line + (line.ends_with('?') ? "" : advice_on_missing_scenario(name)));
+  }
+}
+
 ExitCode validate_claims(const ValidateArguments& arguments) {
   if (arguments.calibrate) return calibrate_verdicts(arguments);
   Session session = session_of(arguments);
@@ -147,9 +163,7 @@ ExitCode validate_claims(const ValidateArguments& arguments) {
     throw InvalidInput(
         "--replicates: not with --level full, which says how many - leave one of them out");
   }
-  for (const std::string& name : arguments.claims) {
-    if (!names_scenario(name)) find_claim(name);
-  }
+  for (const std::string& name : arguments.claims) require_claim(name);
   require_out(arguments.overwrite, arguments.out);
   require_documents(arguments);
   const Texts results = {"verdicts.json", "report.md"};
