@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file The registry of laws: what a scenario may name under design, regression, noise and kernel.
-/// To add a law write its file under kernels/law/, add it to the variant of its family here (kernel
-/// laws: in kernel_laws-inl.h), test it, and give it a row in docs/laws.md.
+/// To add a law write its file under kernels/law/ and add it to the variant of its family here, a
+/// kernel law in kernel_laws-inl.h; docs/architecture.md has what else it takes.
 #pragma once
 
 #include <cmath>
