@@ -143,6 +143,38 @@ struct ErrorTerms {
   }
 };
 
+/// A figure that is a quotient of two others, of their averages over the queries.
+template <class Number>
+struct Ratio {
+  using Place = Number ErrorTerms<Number>::*;
+  Place figure, top, bottom;
+  Place one_minus = nullptr;  ///< the figure that is 1 less this one, where there is one
+  bool one_of_alike = false;  ///< 1 in every replicate where all heads are the same
+};
+template <class Number>
+inline constexpr Ratio<Number> ratios[] = {{.figure = &ErrorTerms<Number>::output_correlation,
+                                            .top = &ErrorTerms<Number>::head_covariance_mean,
+                                            .bottom = &ErrorTerms<Number>::head_variance_mean,
+                                            .one_minus = &ErrorTerms<Number>::output_index,
+                                            .one_of_alike = true}};
+
+/// Calls use(number) for the figure of the ratio and for what is 1 less it.
+template <class Number, class Use>
+void for_figures_of(const Ratio<Number>& ratio, ErrorTerms<Number>& terms, const Use& use) {
+  use(terms.*ratio.figure);
+  if (ratio.one_minus != nullptr) use(terms.*ratio.one_minus);
+}
+
+/// The ratio that this number of the terms is, or is 1 less of; nullptr where it is neither.
+template <class Number>
+const Ratio<Number>* ratio_of(const ErrorTerms<Number>& terms, const Number* number) {
+  for (const Ratio<Number>& ratio : ratios<Number>) {
+    if (number == &(terms.*ratio.figure)) return &ratio;
+    if (ratio.one_minus != nullptr && number == &(terms.*ratio.one_minus)) return &ratio;
+  }
+  return nullptr;
+}
+
 /// A number with its place in a list of fields.
 template <class Number>
 struct NamedNumber {
@@ -151,13 +183,14 @@ struct NamedNumber {
   FieldText text;
 };
 
-/// Visitor that keeps the numbers of one type which stand by themselves.
+/// Visitor that keeps the numbers of one type which stand by themselves; those of const Number may
+/// stand in terms that are not constant.
 template <class Number>
 struct NumberList {
   std::vector<NamedNumber<Number>> all = {};
   template <class T>
   void operator()(const char* name, T& value, const char*, const FieldText& text = {}) {
-    if constexpr (std::is_same_v<T, Number>) {
+    if constexpr (std::is_same_v<const T, const Number>) {
       if (*text.part_of == 0) all.push_back({name, &value, text});
     }
   }

@@ -243,10 +243,12 @@ Jackknifed one_minus(const Jackknifed& sample) {
 /// \param mean_square of the heads' means: variances far below it are rounding, and have no ratio
 void set_ratios(ErrorTerms<double>& mean, double mean_square) {
   constexpr double rounding = 0x1p-40;
-  const bool varies = mean.head_variance_mean > rounding * rounding * mean_square;
-  mean.output_correlation =
-      varies ? mean.head_covariance_mean / mean.head_variance_mean : undefined;
-  mean.output_index = mean.output_correlation;
+  for (const Ratio<double>& ratio : ratios<double>) {
+    const double bottom = mean.*ratio.bottom;
+    const bool varies = bottom > rounding * rounding * mean_square;
+    const double quotient = varies ? mean.*ratio.top / bottom : undefined;
+    for_figures_of(ratio, mean, [&](double& figure) { figure = quotient; });
+  }
 }
 
 /// A statistic of a draw that is a mean over the queries.
@@ -303,13 +305,17 @@ void set_means(EstimatesOf<Number>& estimates, ErrorTerms<double> mean,
                const Make& number) {
   set_ratios(mean, mean_square);
   ErrorTerms<double>& unseen = doubts.unseen;
-  for (ErrorTerms<double>* bound : {&doubts.rounding, &unseen}) {
-    bound->output_correlation = (bound->head_covariance_mean +
-                                 std::abs(mean.output_correlation) * bound->head_variance_mean) /
-                                mean.head_variance_mean;
-    bound->output_index = bound->output_correlation;
+  for (const Ratio<double>& ratio : ratios<double>) {
+    for (ErrorTerms<double>* bound : {&doubts.rounding, &unseen}) {
+      const double quotient =
+          (bound->*ratio.top + std::abs(mean.*ratio.figure) * bound->*ratio.bottom) /
+          mean.*ratio.bottom;
+      for_figures_of(ratio, *bound, [&](double& figure) { figure = quotient; });
+    }
+    if (!doubts.alike || !ratio.one_of_alike) continue;
+    for_figures_of(ratio, unseen, [](double& figure) { figure = 0; });
   }
-  if (doubts.alike) unseen.output_correlation = unseen.output_index = unseen.weights_index = 0;
+  if (doubts.alike) unseen.weights_index = 0;
   const std::vector<double*> of_rounding = all_numbers<double>(doubts.rounding);
   const std::vector<double*> of_unseen = all_numbers<double>(unseen);
   for (ErrorTerms<double>& one : without) set_ratios(one, mean_square);
@@ -323,7 +329,10 @@ void set_means(EstimatesOf<Number>& estimates, ErrorTerms<double> mean,
     *numbers[i] =
         number(*of_mean[i], leave_one_out, Doubt{*of_rounding[i], *of_unseen[i], doubts.carriers});
   }
-  estimates.output_index = one_minus(estimates.output_index);
+  for (const Ratio<Number>& ratio : ratios<Number>) {
+    if (ratio.one_minus == nullptr) continue;
+    estimates.*ratio.one_minus = one_minus(estimates.*ratio.one_minus);
+  }
   estimates.weights_index = one_minus(estimates.weights_index);
 }
 
@@ -715,10 +724,12 @@ std::vector<RareFigure> rare_figures(const ErrorTerms<Estimate>& terms) {
   return rare;
 }
 
-bool divides_by_noise(const ErrorTerms<Estimate>& terms) {
-  const Estimate& v = terms.head_variance_mean;
-  return !std::isnan(terms.output_correlation.value) && terms.output_correlation.mcse > 0 &&
-         !(std::abs(v.value) > denominator_errors * v.mcse);
+bool divides_by_noise(const ErrorTerms<Estimate>& terms, const Estimate& figure) {
+  const Ratio<Estimate>* ratio = ratio_of(terms, &figure);
+  if (ratio == nullptr) return false;
+  const Estimate& bottom = terms.*ratio->bottom;
+  return !std::isnan(figure.value) && figure.mcse > 0 &&
+         !(std::abs(bottom.value) > denominator_errors * bottom.mcse);
 }
 
 std::string carriers_of(double carriers, std::uint64_t replicates) {
@@ -727,20 +738,15 @@ std::string carriers_of(double carriers, std::uint64_t replicates) {
 }
 
 void set_digits(JackknifedEstimates& estimates, std::span<const double> truth, double eps) {
-  const FigureRoundings roundings = figure_roundings(estimates, truth, eps);
-  NumberList<Jackknifed> averages;
-  estimates.fields(averages);
-  for (const NamedNumber<Jackknifed>& one : averages.all) {
-    one.number->digits = roundings.of(one.name);
-  }
-  estimates.output_index.digits = roundings.correlation;
-  estimates.weights_index.digits = eps;
+  const ErrorTerms<double> roundings = figure_roundings(estimates, truth, eps);
+  const std::vector<Jackknifed*> figures = all_numbers<Jackknifed>(estimates);
+  const std::vector<const double*> of_figures = all_numbers<const double>(roundings);
   const auto exact_zero = [](const Jackknifed& figure) {
     return figure.value == 0 && figure.unseen == 0 &&
            std::ranges::all_of(figure.leave_one_out, [](double one) { return one == 0; });
   };
-  for (Jackknifed* figure : all_numbers<Jackknifed>(estimates)) {
-    if (exact_zero(*figure)) figure->digits = 0;
+  for (std::size_t i = 0; i < figures.size(); ++i) {
+    figures[i]->digits = exact_zero(*figures[i]) ? 0 : *of_figures[i];
   }
   for (std::size_t q = 0; q < estimates.queries.size(); ++q) {
     QueryErrorTerms<Jackknifed>& at = estimates.queries[q];

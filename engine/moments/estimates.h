@@ -119,8 +119,9 @@ struct RareFigure {
 /// All that are (Estimate::allowance), each once.
 std::vector<RareFigure> rare_figures(const ErrorTerms<Estimate>& terms);
 
-/// True where C/V has a denominator that is less than 6 of its standard errors from 0.
-bool divides_by_noise(const ErrorTerms<Estimate>& terms);
+/// True where this figure of the terms is a ratio whose denominator is less than 6 of its standard
+/// errors from 0.
+bool divides_by_noise(const ErrorTerms<Estimate>& terms, const Estimate& figure);
 
 /// "some 7 of 2048 replicates".
 std::string carriers_of(double carriers, std::uint64_t replicates);

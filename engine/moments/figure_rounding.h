@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <span>
-#include <string>
+#include <string_view>
 
 #include "engine/moments/error_terms.h"
 
@@ -50,22 +51,12 @@ double covariance_rounding(const QueryErrorTerms<Number>& at, std::size_t h, std
       std::max(head_rounding(at, h, truth, eps), head_rounding(at, l, truth, eps)));
 }
 
-/// How far the averages over queries may be off.
-struct FigureRoundings {
-  double total = 0;        ///< MSE and its terms
-  double heads = 0;        ///< means of V and C over heads
-  double correlation = 0;  ///< C/V
-
-  double of(const std::string& name) const {
-    if (name == "output_correlation") return correlation;
-    return name.starts_with("head_") ? heads : total;
-  }
-};
-
+/// How far the averages over queries may be off, but for measures.
 template <class Number>
-FigureRoundings figure_roundings(const ErrorTerms<Number>& terms, std::span<const double> truth,
-                                 double eps) {
-  FigureRoundings roundings;
+ErrorTerms<double> figure_roundings(const ErrorTerms<Number>& terms, std::span<const double> truth,
+                                    double eps) {
+  double of_total = 0;  // MSE and its terms
+  double of_heads = 0;  // means of V and C over heads
   const auto queries = static_cast<double>(terms.queries.size());
   for (std::size_t q = 0; q < terms.queries.size(); ++q) {
     const QueryErrorTerms<Number>& at = terms.queries[q];
@@ -75,13 +66,27 @@ FigureRoundings figure_roundings(const ErrorTerms<Number>& terms, std::span<cons
       largest = std::max(largest, u);
       of_moments = std::max(of_moments, moment_rounding(head_variance(at, h), u));
     }
-    roundings.total += moment_rounding(at.mse.value, largest) / queries;
-    roundings.heads += of_moments / queries;
+    of_total += moment_rounding(at.mse.value, largest) / queries;
+    of_heads += of_moments / queries;
   }
-  const double correlation = terms.output_correlation.value;
-  roundings.correlation =
-      roundings.heads * (1 + std::abs(correlation)) / std::abs(terms.head_variance_mean.value);
-  if (!std::isfinite(roundings.correlation)) roundings.correlation = 0;
+  ErrorTerms<double> roundings;
+  for (const Measured<Number>& measure : terms.measures)
+    roundings.measures.push_back({.of = measure.of});
+  NumberList<double> averages;
+  roundings.fields(averages);
+  for (const NamedNumber<double>& one : averages.all) {
+    *one.number = std::string_view(one.name).starts_with("head_") ? of_heads : of_total;
+  }
+  roundings.weights_index = eps;
+  for (std::size_t i = 0; i < std::size(ratios<double>); ++i) {
+    const Ratio<Number>& of_terms = ratios<Number>[i];
+    const Ratio<double>& ratio = ratios<double>[i];
+    const double quotient = (roundings.*ratio.top +
+                             std::abs((terms.*of_terms.figure).value) * roundings.*ratio.bottom) /
+                            std::abs((terms.*of_terms.bottom).value);
+    for_figures_of(ratio, roundings,
+                   [&](double& figure) { figure = std::isfinite(quotient) ? quotient : 0; });
+  }
   return roundings;
 }
 

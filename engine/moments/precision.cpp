@@ -148,8 +148,8 @@ void Look::add(std::span<const PrecisionTarget> targets, std::size_t of_conditio
       if (figure != &measure.number) continue;
       seen = std::max(seen, denominator_errors * measure.divisor_error);
     }
-    if (figure == &estimates.output_correlation || figure == &estimates.output_index) {
-      const Estimate& divisor = estimates.head_variance_mean;
+    if (const Ratio<Estimate>* divided = ratio_of(estimates, figure)) {
+      const Estimate& divisor = estimates.*divided->bottom;
       if (figure->mcse > 0)
         seen = std::max(seen, denominator_errors * divisor.mcse / divisor.value);
     }

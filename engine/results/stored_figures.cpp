@@ -171,7 +171,7 @@ class NetcdfSource : public StoredResults::Source {
                                 .exact = true});
     }
     for_each_number<const Estimate>(
-        std::as_const(terms), [&](const std::string& name, int query, const Estimate& estimate) {
+        terms, [&](const std::string& name, int query, const Estimate& estimate) {
           stored.figures.push_back({.name = name, .estimate = estimate, .query = query});
         });
     return stored;

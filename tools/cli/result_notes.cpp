@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -175,12 +177,15 @@ double largest_signal(const ConditionResult& one) {
 std::string doubts_text(const RunResult& result) {
   RareFigures figures("figure"), differences("difference");
   bool heavy = false;
-  std::size_t ratios = 0, measured = 0;
+  std::map<std::string, std::size_t> divided;  // ratios by noise, with how often
+  std::size_t measured = 0;
   std::string measure;
   for (std::size_t i = 0; i < result.conditions.size(); ++i) {
     const ConditionResult& one = result.conditions[i];
     heavy |= !one.plan.stack && one.plan.bounds.squares_are_heavy();
-    ratios += divides_by_noise(one.estimates) ? 1 : 0;
+    for (const NamedNumber<const Estimate>& figure : numbers_of<Estimate>(one.estimates)) {
+      if (divides_by_noise(one.estimates, *figure.number)) ++divided[figure.name];
+    }
     for (const Measured<Estimate>& of : one.estimates.measures) {
       if (!divides_by_noise(of)) continue;
       if (measured++ == 0) measure = name_of(*of.of) + " in " + numbered_condition(i);
@@ -200,10 +205,11 @@ std::string doubts_text(const RunResult& result) {
         "warning: truth and biases are below 1e-30, where float32 has few digits or none - use "
         "larger units, or --backend reference\n";
   }
-  if (ratios > 0) {
-    text += "warning: C/V of " + std::to_string(ratios) +
-            (ratios == 1 ? " condition" : " conditions") +
-            " divides by a V less than 6 standard errors from 0: its standard error says little\n";
+  for (const auto& [name, conditions] : divided) {
+    text += "warning: " + name + " of " + std::to_string(conditions) +
+            (conditions == 1 ? " condition" : " conditions") +
+            " has a denominator less than 6 standard errors from 0: its standard error says "
+            "little\n";
   }
   if (measured > 0) {
     text += "warning: " + std::to_string(measured) +

@@ -47,16 +47,17 @@ struct Quotient {
   Jackknifed bottom;
 };
 
-/// C/V and the index of the output are; of heads that are all the same they are 1 and 0 without
-/// error, and no quotient of numbers.
+/// Ratios are, and what is 1 less them; of heads that are all the same C/V is 1 without error, and
+/// no quotient of numbers.
 std::optional<Quotient> quotient_of(Experiment& experiment, const FigureAt& side) {
-  const bool correlation = side.figure.name == "output_correlation";
-  if (!correlation && side.figure.name != "index_output") return std::nullopt;
+  if (side.figure.layer) return std::nullopt;
   const JackknifedEstimates& seen = experiment.observed(side.condition);
-  if (seen.output_correlation.unseen == 0) return std::nullopt;
-  const Jackknifed& c = seen.head_covariance_mean;
-  const Jackknifed& v = seen.head_variance_mean;
-  return Quotient{correlation ? c : v - c, v};
+  const Jackknifed* figure = find_figure<Jackknifed>(seen, side.figure);
+  const Ratio<Jackknifed>* ratio = ratio_of(seen, figure);
+  if (ratio == nullptr || (seen.*ratio->figure).unseen == 0) return std::nullopt;
+  const Jackknifed& top = seen.*ratio->top;
+  const Jackknifed& bottom = seen.*ratio->bottom;
+  return Quotient{figure == &(seen.*ratio->figure) ? top : bottom - top, bottom};
 }
 
 /// Whether the standard error of a figure is of squares, of responses or of estimates.

@@ -75,8 +75,10 @@ class QuerySamples {
   /// \param counts  [nodes], replicates of each
   Samples averages(const std::vector<double>& counts) const {
     Samples mean = mean_;
-    mean.output_correlation = mean.head_covariance_mean / mean.head_variance_mean;
-    mean.output_index = 1 - mean.output_correlation;
+    for (const Ratio<Jackknifed>& ratio : ratios<Jackknifed>) {
+      mean.*ratio.figure = mean.*ratio.top / mean.*ratio.bottom;
+      if (ratio.one_minus != nullptr) mean.*ratio.one_minus = 1 - mean.*ratio.figure;
+    }
     add_measures(mean, measures_, counts);
     mean.queries.clear();
     return mean;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "engine/files/document.h"
@@ -157,21 +158,29 @@ class Rounding {
       const bool is_bias = name.find("head_bias") != std::string::npos;
       scale_ = std::max(scale_, std::abs(truth) + (is_bias ? size : std::sqrt(size)));
     }
-    variance_ = std::abs(value_of(figures, "head_variance_mean"));
+    const ErrorTerms<double> terms;
+    std::map<const double*, std::string> names;
+    for_each_number<const double>(
+        terms, [&](const std::string& name, int, const double& number) { names[&number] = name; });
+    for (const auto& [number, name] : names) {
+      const Ratio<double>* ratio = ratio_of(terms, number);
+      if (ratio == nullptr) continue;
+      bottoms_[name] = std::abs(value_of(figures, names.at(&(terms.*ratio->bottom))));
+    }
   }
 
   double of(const std::string& name) const {
     if (name == "indices.weights") return unit;
     if (name.find("head_bias") != std::string::npos) return unit * scale_;
     const double moment = unit * scale_ * scale_;
-    const bool is_ratio = name == "output_correlation" || name == "indices.output";
-    return is_ratio && variance_ > 0 ? moment / variance_ : moment;
+    const auto bottom = bottoms_.find(name);
+    return bottom != bottoms_.end() && bottom->second > 0 ? moment / bottom->second : moment;
   }
 
  private:
   static constexpr double unit = 0x1p-20;  ///< 8 eps of float32
   double scale_ = 0;                       ///< of the estimates of m
-  double variance_ = 0;
+  std::map<std::string, double> bottoms_;  ///< what ratios divide by
 };
 
 /// Of the figures known without Monte Carlo error.

@@ -70,7 +70,8 @@ SideBySide side_by_side(const LayerEstimates& simulated, const TheoryResult& com
 SideBySide side_by_side(const ConditionEstimates& simulated, const ErrorTerms<Remainder>& computed,
                         const std::vector<double>& truth) {
   SideBySide both;
-  const FigureRoundings roundings = figure_roundings(computed, truth, eps);
+  const ErrorTerms<double> rounded = figure_roundings(computed, truth, eps);
+  const auto roundings = numbers_of<double>(rounded);
   const auto estimates = numbers_of<Estimate>(simulated);
   const auto closed = numbers_of<Remainder>(computed);
   const std::size_t built_in = estimates.size() - simulated.measures.size();
@@ -80,9 +81,10 @@ SideBySide side_by_side(const ConditionEstimates& simulated, const ErrorTerms<Re
     const std::string name = estimates[i].name;
     both.figures.push_back(compared(name, *estimates[i].number,
                                     name == "mse" ? mse_of(computed) : *closed[i].number,
-                                    roundings.of(name)));
+                                    *roundings[i].number));
     if (name == "mse") both.figures.back().computed = computed.mse;
-    if (name == "bias_squared" || (name == "output_correlation" && divides_by_noise(simulated))) {
+    const bool is_unknown = name != "mse" && std::isnan(closed[i].number->remainder);
+    if (name == "bias_squared" || is_unknown || divides_by_noise(simulated, *estimates[i].number)) {
       both.figures.back().z_scale = std::numeric_limits<double>::quiet_NaN();
       both.figures.back().z = std::numeric_limits<double>::quiet_NaN();
     }

@@ -211,10 +211,14 @@ ErrorTerms<Remainder> figures_of(const Theory& theory) {
   auto e = converted<Remainder>(error_terms(layout, moments, plan.head_weights, plan.truth),
                                 [](double value) { return Remainder{value}; });
 
-  // Remainders are sizes, and no part makes up for another.
+  // Remainders are sizes, and no part makes up for another; that of a figure left out here stays
+  // unknown.
   const VectorXd a = Eigen::Map<const VectorXd>(plan.head_weights.data(), plan.heads);
   const VectorXd size = a.cwiseAbs();
-  for (Remainder* number : all_numbers<Remainder>(e)) number->remainder = 0;
+  for (Remainder* sum : {&e.mse, &e.bias_squared, &e.variance_term, &e.covariance_term,
+                         &e.head_variance_mean, &e.head_covariance_mean}) {
+    sum->remainder = 0;
+  }
   const double share = 1.0 / plan.queries;
   const double pairs = plan.heads * (plan.heads - 1.0);
   for (std::size_t q = 0; q < queries; ++q) {
@@ -244,11 +248,13 @@ ErrorTerms<Remainder> figures_of(const Theory& theory) {
     }
   }
   e.bias_squared_plugin.remainder = e.bias_squared.remainder;
-  e.output_correlation.remainder =
-      (e.head_covariance_mean.remainder +
-       std::abs(e.output_correlation.value) * e.head_variance_mean.remainder) /
-      (e.head_variance_mean.value - e.head_variance_mean.remainder);
-  e.output_index.remainder = e.output_correlation.remainder;
+  for (const Ratio<Remainder>& ratio : ratios<Remainder>) {
+    const Remainder& bottom = e.*ratio.bottom;
+    const double remainder =
+        ((e.*ratio.top).remainder + std::abs((e.*ratio.figure).value) * bottom.remainder) /
+        (bottom.value - bottom.remainder);
+    for_figures_of(ratio, e, [&](Remainder& figure) { figure.remainder = remainder; });
+  }
   e.weights_index.remainder = std::isnan(theory.weights_index) ? theory.weights_index : 0;
   add_measures(e, theory.measures);
   return e;
