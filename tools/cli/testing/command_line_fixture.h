@@ -51,7 +51,7 @@ inline bool awaits(pid_t process, int signal) {
     if (!line.starts_with("SigBlk:")) continue;
     const unsigned long long blocked = std::stoull(line.substr(7), nullptr, 16);
     const auto has = [&](int number) { return ((blocked >> (number - 1)) & 1u) != 0; };
-    return has(signal) && !has(SIGALRM);
+    return has(signal) && !has(SIGVTALRM);
   }
   return false;
 }
