@@ -6,14 +6,15 @@
     budget.py ROOT --archives FILE...  the second copies of functions in the libraries FILE
     budget.py ROOT --write     writes what is there into ROOT/tools/check/budget.toml
 
-Sizes: lines and files of each room (product, and tests apart), files of the largest folder, product sources that reach
-the headers named, sources that may include what is dear to compile, modules that tests alone include, and names
-that several tests have. What grows is entered in the same change; what shrinks by a fiftieth too, so that
+Sizes: lines and files of each room (product, and tests apart), pages of docs/ and their words without docs/measured,
+files of the largest folder, product sources that reach the headers named, sources that may include what is dear to
+compile, modules that tests alone include, and names that several tests have. What grows is entered in the same change; what shrinks by a fiftieth too, so that
 the numbers stay those of the tree.
 """
 import argparse
 import collections
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -51,6 +52,7 @@ class Tree:
                         continue
                     with open(os.path.join(root, path), encoding="utf-8") as file:
                         self.texts[path] = file.read()
+        self.documents = [page.read_text(encoding="utf-8") for page in sorted(pathlib.Path(root, "docs").glob("*.md"))]
         self.includes = {path: set(INCLUDED.findall(text)) for path, text in self.texts.items()}
         self.products = [path for path in self.texts if path.endswith((".cpp", ".cu")) and not layers.is_test(path)]
 
@@ -60,6 +62,9 @@ class Tree:
             lines[kind(path)] += text.count("\n")
             files[kind(path)] += 1
         return {name: {"lines": lines[name], "files": files[name]} for name in sorted(lines)}
+
+    def pages(self):
+        return {"pages": len(self.documents), "words": sum(len(text.split()) for text in self.documents)}
 
     def largest_folder(self):
         counts = collections.Counter(os.path.dirname(path) for path in self.texts)
@@ -110,6 +115,7 @@ def measured(tree, budget):
     return {
         "largest_folder": tree.largest_folder(),
         "tests_of_one_name": tree.tests_of_one_name(),
+        "docs": tree.pages(),
         "rooms": tree.rooms(),
         "reach": tree.reach(budget.get("reach", {})),
         "sources": tree.sources_of(budget.get("sources", {})),
@@ -127,6 +133,8 @@ def compare(what, now, allowed):
 def faults(found, budget):
     for name in ("largest_folder", "tests_of_one_name"):
         yield from compare(name.replace("_", " "), found[name], budget.get(name, 0))
+    for unit, size in found["docs"].items():
+        yield from compare(f"{unit} of docs/", size, budget.get("docs", {}).get(unit, 0))
     for name, size in found["rooms"].items():
         allowed = budget["rooms"].get(name)
         if allowed is None:
@@ -157,6 +165,7 @@ def toml_text(found, budget):
             f"tests_of_one_name = {found['tests_of_one_name']}\n"
             f"second_copies = {budget.get('second_copies', 0)}  # bytes of functions that a library has before\n"
             f"for_tests_alone = {names(found['for_tests_alone'])}\n\n"
+            f"[docs]  # without docs/measured\n{rows(found['docs'])}\n\n"
             f"[rooms]\n{rows(rooms)}\n\n"
             f"[reach]  # sources of the product that see a header\n{rows(found['reach'])}\n\n"
             "[sources]  # that may include what is dear to compile\n" +

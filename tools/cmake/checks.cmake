@@ -90,7 +90,7 @@ foreach(file IN ITEMS
     "kernels/laws.h|#pragma once" "kernels/a.cpp|#include \"kernels/laws.h\"\n#include <Eigen/SVD>"
     "kernels/b.cpp|#include \"kernels/laws.h\"" "kernels/c.test.cpp|TEST(A, Same) {}\nTEST(B, Same) {}"
     "kernels/oracle.h|#pragma once" "kernels/d.test.cpp|#include \"kernels/oracle.h\"" "engine/run/run.h|#pragma once"
-    "tools/check/budget.toml|largest_folder = 5\ntests_of_one_name = 0\nsecond_copies = 1\n[rooms]\n\
+    "docs/page.md|three words here" "tools/check/budget.toml|largest_folder = 5\ntests_of_one_name = 0\nsecond_copies = 1\n[docs]\npages = 1\nwords = 2\n[rooms]\n\
 kernels = {lines = 4, files = 9}\n\"tests of kernels\" = {lines = 3, files = 2}\n\"engine/gone\" = {lines = 1, files = 1}\n\
 [reach]\n\"kernels/laws.h\" = 1\n[sources]\n\"Eigen/SVD\" = []")
   string(REGEX MATCH "^([^|]+)\\|(.*)$" parts "${file}")
@@ -98,7 +98,8 @@ kernels = {lines = 4, files = 9}\n\"tests of kernels\" = {lines = 3, files = 2}\
 endforeach()
 foreach(fault IN ITEMS "lines|kernels, lines: 5, and" "files|kernels, files: 4, and .* enter what is left" "room|engine/run: 1 lines, and"
     "gone|engine/gone: not in the tree" "reach|sources that reach kernels/laws.h: 2" "sources|kernels/a.cpp: includes Eigen/SVD, which no source"
-    "tests_alone|kernels/oracle.h: tests alone include it" "one_name|tests of one name: 1" "folder|largest folder: 6, and")
+    "tests_alone|kernels/oracle.h: tests alone include it" "one_name|tests of one name: 1" "folder|largest folder: 6, and"
+    "words|words of docs/: 3, and")
   string(REGEX MATCH "^([^|]+)\\|(.*)$" parts "${fault}")
   add_test(NAME budget_finds_${CMAKE_MATCH_1} COMMAND ${HEADLAB_PYTHON3} ${budget_script} ${planted_tree})
   set_tests_properties(budget_finds_${CMAKE_MATCH_1} PROPERTIES PASS_REGULAR_EXPRESSION "${CMAKE_MATCH_2}" LABELS tree)
