@@ -43,7 +43,9 @@ auto unless_stopped(double operations, const MatrixXd& a, Compute compute) {
   } catch (const std::system_error&) {
     return compute(a);  // there is no thread
   }
-  while (result.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) stop_point();
+  do {
+    stop_point();
+  } while (result.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready);
   return result.get();
 }
 

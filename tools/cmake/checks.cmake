@@ -90,7 +90,7 @@ foreach(file IN ITEMS
     "kernels/laws.h|#pragma once" "kernels/a.cpp|#include \"kernels/laws.h\"\n#include <Eigen/SVD>"
     "kernels/b.cpp|#include \"kernels/laws.h\"" "kernels/c.test.cpp|TEST(A, Same) {}\nTEST(B, Same) {}"
     "kernels/oracle.h|#pragma once" "kernels/d.test.cpp|#include \"kernels/oracle.h\"" "engine/run/run.h|#pragma once"
-    "docs/page.md|three words here" "tools/check/budget.toml|largest_folder = 5\ntests_of_one_name = 0\nsecond_copies = 1\n[docs]\npages = 1\nwords = 2\n[rooms]\n\
+    "docs/README.md|three words here" "tools/check/budget.toml|largest_folder = 5\ntests_of_one_name = 0\nsecond_copies = 1\n[docs]\npages = 1\nwords = 2\n[rooms]\n\
 kernels = {lines = 4, files = 9}\n\"tests of kernels\" = {lines = 3, files = 2}\n\"engine/gone\" = {lines = 1, files = 1}\n\
 [reach]\n\"kernels/laws.h\" = 1\n[sources]\n\"Eigen/SVD\" = []")
   string(REGEX MATCH "^([^|]+)\\|(.*)$" parts "${file}")
