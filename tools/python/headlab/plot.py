@@ -374,8 +374,8 @@ class Plots:
         if self._count() == 1:
             at = range(len(figures))
             heights = [float(values[0]) for values, _ in known]
-            errors = [0.0 if error is None else _BAR_ERRORS * float(error[0]) for _, error in known]
-            ax.bar(at, heights, width=0.4, yerr=errors, capsize=3, color=_COLOURS[: len(figures)], alpha=0.6)
+            lengths = [0.0 if error is None else _BAR_ERRORS * float(error[0]) for _, error in known]
+            ax.bar(at, heights, width=0.4, yerr=lengths, capsize=3, color=_COLOURS[: len(figures)], alpha=0.6)
             ax.set_xticks(at, [_label(figure) for figure in figures])
             ax.set(ylabel=f"{_engine.figure_words('mse')} and its terms", title=self._title())
             return ax
