@@ -95,7 +95,7 @@ TEST(ZipFile, ReadsParts) {
     const std::string stored = deflated ? packed : content;
     const auto bytes = [](std::uint64_t number, int count) {
       std::string text;
-      for (int i = 0; i < count; ++i) text += static_cast<char>(number >> 8 * i & 255);
+      for (int i = 0; i < count; ++i, number >>= 8) text += static_cast<char>(number & 255);
       return text;
     };
     const auto sum = crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size());
