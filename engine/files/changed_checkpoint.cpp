@@ -170,7 +170,8 @@ std::string header_bytes(const std::vector<std::pair<std::string, TensorInfo>>& 
   return bytes + text;
 }
 
-/// Writes the file anew, with parts of some tensors. What it gives is how many bytes it lost.
+/// Rewrites the file with only the kept parts of some tensors. Returns how many bytes shorter it
+/// is.
 std::uint64_t write_cuts(const std::string& path, const std::vector<TensorCut>& cuts) {
   const SafetensorsFile before(path);
   std::vector<std::pair<std::string, TensorInfo>> in_order(before.tensors().begin(),

@@ -11,7 +11,7 @@
 
 namespace headlab {
 
-/// The last part of a key without its quotes, within which there are no dots.
+/// The last part of a key, unquoted. Quoted parts contain no dots.
 std::string last_part(const std::string& key);
 
 /// Places of the keys that `name` stands for: that of the whole key where it is one, else those of
@@ -27,8 +27,8 @@ std::string several_keys(const std::vector<std::size_t>& found,
 std::optional<std::size_t> key_named(const std::string& option, const std::string& name,
                                      const std::vector<std::string>& keys);
 
-/// Throws InvalidInput where `key` is no key of the scenario `root` and of no section of it, but
-/// the end of keys that are there: "LOCATION: NAME: is not a whole key - write data.n".
+/// Throws InvalidInput if `key` is not a key or section of the scenario `root`, but whole keys end
+/// with it: "LOCATION: NAME: is not a whole key - write data.n".
 void require_whole_key(const Value& root, const std::string& key, const Location& location,
                        const std::string& name);
 

@@ -10,12 +10,11 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/files/json_writer.h"
 #include "engine/moments/measures.h"
-#include "engine/results/stored_figures.h"
 #include "engine/run/run.h"
-#include "engine/scenario/world.h"
+#include "engine/scenario/testing/three_heads.h"
 #include "engine/testing/refusal.h"
+#include "engine/testing/stored_condition.h"
 #include "validation/difference/pairing.h"
 #include "validation/theory/side_by_side.h"
 #include "validation/theory/theory.h"
@@ -61,38 +60,14 @@ std::vector<FormulaFigure> formula_figures() {
 }
 
 Scenario scenario_with_measures(std::vector<std::string> sets = {}) {
-  const std::string text =
-      World{
-          .n = "4000",
-          .design = R"({ law = "normal", dim = 3 })",
-          .regression =
-              R"({ law = "cosines", amplitude = [1.0], frequency = [[1.0, -0.5, 0.3]], phase = [0.3] })",
-          .noise = R"({ law = "normal", sd = 0.5 })",
-          .heads =
-              "count = 3\ndim = 1\nsubspaces = { law = \"haar\" }\nweights = { law = \"explicit\", "
-              "values = [0.6, 0.1, 0.2] }",
-          .kernel = R"({ law = "gaussian", bandwidth = 0.6 })",
-          .points = "[[0, 0, 0], [0.5, -0.2, 0.4]]",
-          .run = "seed = 7\nreplicates = 64"}
-          .text();
   for (const FormulaFigure& one : formula_figures()) {
     sets.push_back("measures." + one.measure().name + "=\"" + one.formula + "\"");
   }
-  return parse_scenario(text, "formulas.toml", sets);
+  return parse_scenario(three_heads(64), "formulas.toml", sets);
 }
 
 ConditionResult with_measures(const std::vector<std::string>& sets = {}) {
   return run(scenario_with_measures(sets), {.backend = "reference", .threads = 2}).conditions.at(0);
-}
-
-StoredCondition nodes_with_measures(const ConditionResult& one) {
-  return {.parameters = to_json(one.condition->parameters.tree()),
-          .plan_sha256 = {},
-          .layout = one.tree.layout(),
-          .nodes = one.tree.nodes(),
-          .head_weights = one.plan.head_weights,
-          .query_points = one.plan.query_points,
-          .truth = one.plan.truth};
 }
 
 template <class Number>
@@ -160,7 +135,7 @@ TEST(FormulaFigures, AreSimulatedAsTheirMeasures) {
 
 TEST(FormulaFigures, DifferAsTheirMeasures) {
   const ConditionResult a = with_measures(), b = with_measures({"heads.kernel.bandwidth=0.7"});
-  const auto errors = paired_errors(nodes_with_measures(a), nodes_with_measures(b));
+  const auto errors = paired_errors(stored_condition(a), stored_condition(b));
   ASSERT_TRUE(errors);
   for (const FormulaFigure& formula : formula_figures()) {
     ASSERT_TRUE(errors->contains(formula.stored) && errors->contains(formula.measure().name))

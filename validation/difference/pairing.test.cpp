@@ -5,21 +5,11 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/results/stored_figures.h"
 #include "engine/testing/hand_made_result.h"
+#include "engine/testing/stored_condition.h"
 
 namespace headlab {
 namespace {
-
-StoredCondition stored(const ConditionResult& one) {
-  return {.parameters = {},
-          .plan_sha256 = {},
-          .layout = one.tree.layout(),
-          .nodes = one.tree.nodes(),
-          .head_weights = one.plan.head_weights,
-          .query_points = one.plan.query_points,
-          .truth = one.plan.truth};
-}
 
 ConditionResult simulated(const std::vector<std::string>& sets, std::uint64_t replicates = 1000) {
   Scenario scenario = hand_made::scenario(sets);
@@ -41,7 +31,7 @@ TEST(Pairing, HasTheJackknifeOfTheDifferenceOfAllQueriesTogether) {
   const ConditionResult a = simulated({}), b = simulated({"heads.kernel.bandwidth=0.6"});
   const auto of_a = jackknifed_estimates(a.tree, a.plan.head_weights, a.plan.truth);
   const auto of_b = jackknifed_estimates(b.tree, b.plan.head_weights, b.plan.truth);
-  const auto errors = paired_errors(stored(a), stored(b));
+  const auto errors = paired_errors(stored_condition(a), stored_condition(b));
   ASSERT_TRUE(errors);
   std::map<std::string, const Jackknifed*> samples;
   for_each_number<const Jackknifed>(
@@ -67,9 +57,10 @@ TEST(Pairing, HasTheJackknifeOfTheDifferenceOfAllQueriesTogether) {
 }
 
 TEST(Pairing, HasWhatBothHave) {
-  const auto errors = paired_errors(
-      stored(simulated({})), stored(simulated({"heads.count=3", "heads.subspaces={law=\"haar\"}",
-                                               "queries.points=[[0,0,0,0]]"})));
+  const auto errors =
+      paired_errors(stored_condition(simulated({})),
+                    stored_condition(simulated({"heads.count=3", "heads.subspaces={law=\"haar\"}",
+                                                "queries.points=[[0,0,0,0]]"})));
   ASSERT_TRUE(errors);
   EXPECT_TRUE(errors->contains("queries[0].head_bias[1]"));
   EXPECT_FALSE(errors->contains("queries[0].head_bias[2]"));
@@ -80,20 +71,22 @@ TEST(Pairing, PairsFiguresOfDraws) {
   const std::string heads = "heads.subspaces={ law = \"haar\", redraw = true }";
   const ConditionResult a = simulated({heads}, 1024);
   const ConditionResult b = simulated({heads, "heads.kernel.bandwidth=0.6"}, 1024);
-  const auto errors = paired_errors(stored(a), stored(b));
+  const auto errors = paired_errors(stored_condition(a), stored_condition(b));
   ASSERT_TRUE(errors);
   const auto of_a = jackknifed_averages(a.tree, a.plan.head_weights, a.plan.truth);
   const auto of_b = jackknifed_averages(b.tree, b.plan.head_weights, b.plan.truth);
   EXPECT_EQ(errors->at("mse"), (of_b.mse - of_a.mse).figure(of_a.node_counts).mcse);
   EXPECT_LT(errors->at("mse"), std::hypot(a.estimates.mse.mcse, b.estimates.mse.mcse));
   // Heads that are drawn once have no draw in common with these.
-  EXPECT_FALSE(
-      paired_errors(stored(a), stored(simulated({"heads.subspaces={law=\"haar\"}"}, 1024))));
+  EXPECT_FALSE(paired_errors(
+      stored_condition(a), stored_condition(simulated({"heads.subspaces={law=\"haar\"}"}, 1024))));
 }
 
 TEST(Pairing, NeedsTheSameReplicates) {
-  EXPECT_FALSE(paired_errors(stored(simulated({}, 1000)), stored(simulated({}, 1008))));
-  EXPECT_FALSE(paired_errors(stored(simulated({}, 5)), stored(simulated({}, 5))));
+  EXPECT_FALSE(
+      paired_errors(stored_condition(simulated({}, 1000)), stored_condition(simulated({}, 1008))));
+  EXPECT_FALSE(
+      paired_errors(stored_condition(simulated({}, 5)), stored_condition(simulated({}, 5))));
 }
 
 }  // namespace

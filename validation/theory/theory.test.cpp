@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/run/run.h"
-#include "engine/scenario/world.h"
+#include "engine/scenario/testing/three_heads.h"
 #include "engine/testing/refusal.h"
 #include "validation/theory/finite_n.h"
 #include "validation/theory/first_order/first_order.h"
@@ -17,20 +17,7 @@ namespace {
 using Eigen::Index;
 using Eigen::VectorXd;
 
-const std::string text =
-    World{
-        .n = "4000",
-        .design = R"({ law = "normal", dim = 3 })",
-        .regression =
-            R"({ law = "cosines", amplitude = [1.0], frequency = [[1.0, -0.5, 0.3]], phase = [0.3] })",
-        .noise = R"({ law = "normal", sd = 0.5 })",
-        .heads =
-            "count = 3\ndim = 1\nsubspaces = { law = \"haar\" }\nweights = { law = \"explicit\", "
-            "values = [0.6, 0.1, 0.2] }",
-        .kernel = R"({ law = "gaussian", bandwidth = 0.6 })",
-        .points = "[[0, 0, 0], [0.5, -0.2, 0.4]]",
-        .run = "seed = 7\nreplicates = 20"}
-        .text();
+const std::string text = three_heads(20);
 
 Condition condition_of(const std::vector<std::string>& sets = {}) {
   return parse_scenario(text, "theory.toml", sets).conditions.at(0);

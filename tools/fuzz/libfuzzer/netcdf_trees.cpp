@@ -567,7 +567,7 @@ for (const int known : {NC_DOUBLE, NC_FLOAT, NC_INT64, NC_CHAR, NC_STRING}) {
   auto& all = group_of(id).variables;
   *made = static_cast<int>(all.size());
   all.push_back({.name = name,
-                 .dimensions = {dimensions, dimensions + rank},
+                 .dimensions = std::vector<int>(dimensions, dimensions + rank),
                  .values = std::make_shared<Values>(Values{.type = type})});
   return NC_NOERR;
 }
