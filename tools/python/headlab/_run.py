@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +35,23 @@ def _start(
         return _engine.run(source.engine, arguments, every), source
 
 
-def _arguments(**given: Any) -> dict[str, Any]:
-    for name in ("seed", "replicates", "threads"):
-        given[name] = whole(given[name])
-    for name in ("max_time", "checkpoint"):
-        given[name] = duration(name, given[name])
-    given["until"] = _until(given["until"])
-    given["out"] = None if given["out"] is None else path_text("out", given["out"])
-    if not isinstance(given["nodes"], str):
-        given["nodes"] = "all" if flag("nodes", given["nodes"]) else "none"
-    return given
+#: What a keyword is to the program, where it is not the same.
+_AS_OPTION: dict[str, Callable[[Any], Any]] = {
+    "seed": whole,
+    "replicates": whole,
+    "threads": whole,
+    "max_time": lambda value: duration("max_time", value),
+    "checkpoint": lambda value: duration("checkpoint", value),
+    "until": _until,
+    "out": lambda value: None if value is None else path_text("out", value),
+    "nodes": lambda value: value if isinstance(value, str) else "all" if flag("nodes", value) else "none",
+}
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    """The options of the program among the arguments of a call."""
+    names = [name for name in given if name not in ("scenario", "set", "every", "progress")]
+    return {name: _AS_OPTION.get(name, lambda value: value)(given[name]) for name in names}
 
 
 def _finished(outcome: _engine.RunOutcome, source: Source, out: str | None, interrupted: bool) -> Result:
@@ -130,11 +137,7 @@ def run(
     >>> r["mse"].shape, bool((r["mse_mcse"] > 0).all())
     ((5,), True)
     """
-    given = _arguments(
-        replicates=replicates, seed=seed, backend=backend, threads=threads, simd=simd, out=out,
-        resume=resume, overwrite=overwrite, until=until, max_time=max_time, checkpoint=checkpoint,
-        nodes=nodes, compare=compare, against=against, difference=difference,
-    )  # fmt: skip
+    given = _options(locals())
     job, source = _start(scenario, set, None, given)
     outcome, interrupted = finish(job, progress)
     return _finished(outcome, source, given["out"], interrupted)
@@ -184,11 +187,7 @@ def iter_run(
     """
     if isinstance(every, str) or not every > 0:
         raise ScenarioError(f"every: is {every!r}, needs seconds above 0")
-    given = _arguments(
-        replicates=replicates, seed=seed, backend=backend, threads=threads, simd=None, out=None,
-        resume=False, overwrite=False, until=until, max_time=max_time, checkpoint=None, nodes=True,
-        compare=False, against=None, difference=None,
-    )  # fmt: skip
+    given = _options(locals())
     job, source = _start(scenario, set, every, given)
     for state, interrupted in watch(job, progress):
         if interrupted is None:

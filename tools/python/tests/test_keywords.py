@@ -6,9 +6,12 @@ from __future__ import annotations
 import inspect
 import re
 import subprocess
+from collections.abc import Callable
+from typing import Any
 
 import headlab as hl
 import pytest
+from headlab import _run
 
 #: Of every command: what it writes or shows, which a function returns.
 WRITTEN = {"help", "json", "out", "overwrite", "quiet", "report", "table"}
@@ -40,3 +43,17 @@ def test_options_are_keywords(program: str, name: str) -> None:
     assert "help" in options
     assert options - keywords - WRITTEN == NO_KEYWORD.get(name, set()), "options without a keyword"
     assert keywords - options - ARGUMENTS == NO_OPTION.get(name, set()), "keywords without an option"
+
+
+@pytest.mark.parametrize("call", [hl.run, hl.iter_run])
+def test_every_keyword_of_a_run_is_an_option(monkeypatch: pytest.MonkeyPatch, call: Callable[..., Any]) -> None:
+    started: list[dict[str, Any]] = []
+
+    def start(scenario: Any, sets: Any, every: Any, given: dict[str, Any]) -> None:
+        started.append(given)
+        raise hl.RunError("not here")
+
+    monkeypatch.setattr(_run, "_start", start)
+    with pytest.raises(hl.RunError):
+        list(call("s.toml"))
+    assert set(started[0]) == set(inspect.signature(call).parameters) - {"scenario", "set", "every", "progress"}
