@@ -4,8 +4,7 @@
 // that it uses. It has no include guard: the macro HEADLAB_LAW_NAMESPACE says where the laws go.
 //
 // To add a law: its file, its line here, its name in the variant, its test, its row in
-// docs/laws.md and in minimal_laws of engine/scenario/scenario.test.cpp. The requirements on it
-// are in kernels/law/kernel/kernel_law.h.
+// docs/laws.md. The requirements on it are in kernels/law/kernel/kernel_law.h.
 #include <variant>
 
 #include "kernels/law/kernel/epanechnikov-inl.h"

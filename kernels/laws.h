@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file The registry of laws: what a scenario may name under design, regression, noise and kernel.
 /// To add a law write its file under kernels/law/ and add it to the variant of its family here, a
-/// kernel law in kernel_laws-inl.h; docs/architecture.md has what else it takes.
+/// design in law/design/designs.h, a kernel law in kernel_laws-inl.h; docs/architecture.md has what
+/// else it takes.
 #pragma once
 
 #include <cmath>
@@ -12,12 +13,7 @@
 
 #include "kernels/hd.h"
 #include "kernels/kernel_laws.h"
-#include "kernels/law/design/file.h"
-#include "kernels/law/design/mixture.h"
-#include "kernels/law/design/normal.h"
-#include "kernels/law/design/sphere.h"
-#include "kernels/law/design/student_t.h"
-#include "kernels/law/design/uniform.h"
+#include "kernels/law/design/designs.h"
 #include "kernels/law/noise/formula.h"
 #include "kernels/law/noise/heteroscedastic.h"
 #include "kernels/law/noise/laplace.h"
@@ -41,10 +37,6 @@ namespace headlab {
 // Structs rather than names of their variants, so that a header can declare one and hold it
 // (kernels/copy_on_write.h) without this file.
 
-struct DesignLaw : std::variant<NormalDesign, MixtureDesign, UniformDesign, StudentDesign,
-                                SphereDesign, FileDesign> {
-  using variant::variant;
-};
 struct RegressionLaw
     : std::variant<ZeroRegression, LinearRegression, CosinesRegression, RandomCosinesRegression,
                    AdditiveRegression, SingleIndexRegression, BumpsRegression, StepRegression,

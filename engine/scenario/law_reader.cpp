@@ -15,7 +15,7 @@ namespace {
 
 template <class... Stages>
 void describe_stages(std::tuple<std::optional<Stages>...>, std::vector<LawDescription>& out) {
-  (out.push_back({"mechanism", Stages::name, Stages::summary, describe_parameters<Stages>()}), ...);
+  (out.push_back(describe_law<Stages>("mechanism")), ...);
 }
 
 [[noreturn]] void reject_kind(const Value& value, const std::string& key, const char* needed) {

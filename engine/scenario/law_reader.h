@@ -35,6 +35,8 @@ struct LawDescription {
                        ///< or mechanism
   std::string name;
   std::string summary;
+  std::string equation;  ///< in the notation of tools/report/mathml.h; empty: it has none
+  std::string example;   ///< the least to say of it where d = 4, H = k = 2; empty: its name
   std::vector<ParameterDescription> parameters;
 };
 
@@ -116,11 +118,20 @@ std::vector<ParameterDescription> describe_parameters() {
   return describer.parameters();
 }
 
+template <class Law>
+LawDescription describe_law(const char* family) {
+  LawDescription law{.family = family, .name = Law::name, .summary = Law::summary};
+  if constexpr (requires { Law::equation; }) law.equation = Law::equation;
+  if constexpr (requires { Law::example; }) law.example = Law::example;
+  law.parameters = describe_parameters<Law>();
+  return law;
+}
+
 /// Adds the laws of a family.
 template <class... Laws>
 void describe_family(const char* family, const std::variant<Laws...>&,
                      std::vector<LawDescription>& out) {
-  (out.push_back({family, Laws::name, Laws::summary, describe_parameters<Laws>()}), ...);
+  (out.push_back(describe_law<Laws>(family)), ...);
 }
 
 /// Reads the members of one table of a scenario: a section, or a law's parameters.

@@ -13,6 +13,17 @@
 
 namespace headlab::test {
 
+/// Of a law without examples of its own: its defaults.
+template <class Law>
+requires requires(Law law, int d) {
+  law.dim = d;
+}
+std::vector<Law> examples(std::type_identity<Law>, int d) {
+  Law law;
+  law.dim = d;
+  return {law};
+}
+
 inline std::vector<NormalDesign> examples(std::type_identity<NormalDesign>, int d) {
   return {{.dim = d}, {.dim = d, .ar1 = 0.6}};
 }
@@ -25,16 +36,8 @@ inline std::vector<MixtureDesign> examples(std::type_identity<MixtureDesign>, in
   return {mixture};
 }
 
-inline std::vector<UniformDesign> examples(std::type_identity<UniformDesign>, int d) {
-  return {{.dim = d}};
-}
-
 inline std::vector<StudentDesign> examples(std::type_identity<StudentDesign>, int d) {
   return {{.dim = d, .df = 2.5}};
-}
-
-inline std::vector<SphereDesign> examples(std::type_identity<SphereDesign>, int d) {
-  return {{.dim = d}};
 }
 
 inline std::vector<FileDesign> examples(std::type_identity<FileDesign>, int d) {

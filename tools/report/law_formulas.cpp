@@ -22,47 +22,6 @@ namespace {
 constexpr std::size_t longest_parameter = 160;
 constexpr std::size_t max_values_of_parameter = 6;
 
-/// By family and law. A law that is missing is shown with its summary.
-const std::map<std::pair<std::string, std::string>, std::string>& formulas() {
-  static const std::map<std::pair<std::string, std::string>, std::string> all = {
-      {{"design", "normal"}, "X ~ N(mean, S)"},
-      {{"design", "mixture"}, "X ~ sum_c weights_c N(means_c, covariances_c)"},
-      {{"design", "uniform"}, "X_j ~ U(-1, 1)"},
-      {{"design", "student_t"}, "p(x) ∝ (1 + frac{|x|^2}{df})^{-(df + d)/2}"},
-      {{"design", "sphere"}, "X ~ U({x : |x| = 1})"},
-      {{"design", "file"}, "X ~ U({x_1, …, x_N}), \"the rows of\" path"},
-      {{"regression", "zero"}, "m(x) = 0"},
-      {{"regression", "linear"}, "m(x) = coefficients · x"},
-      {{"regression", "cosines"}, "m(x) = sum_j amplitude_j cos(frequency_j · x + phase_j)"},
-      {{"regression", "random_cosines"},
-       "m(x) = sum_{j = 1}^{terms} sqrt{2 / terms} cos(w_j · x + p_j)"},
-      {{"regression", "additive"}, "m(x) = sum_j amplitude_j cos(frequency_j x_j + phase_j)"},
-      {{"regression", "single_index"}, "m(x) = cos(frequency direction · x)"},
-      {{"regression", "bumps"},
-       "m(x) = sum_j heights_j exp(- frac{|x - centres_j|^2}{2 widths_j^2})"},
-      {{"regression", "step"}, "m(x) = height 1[direction · x > threshold]"},
-      {{"regression", "file"}, "m(x_i) = y_i, \"a column of the design's file\""},
-      {{"regression", "formula"}, "m(x) = formula(x_1, ..., x_d)"},
-      {{"noise", "normal"}, "e ~ N(0, sd^2)"},
-      {{"noise", "student_t"}, "e ~ sd sqrt{(df - 2)/df} t_{df}"},
-      {{"noise", "laplace"}, "p(e) = frac{1}{sqrt{2} sd} exp(- sqrt{2} |e| / sd)"},
-      {{"noise", "heteroscedastic"}, "e ~ N(0, s(x)^2), s(x) = sd (1 + slope |direction · x|)"},
-      {{"noise", "formula"}, "e ~ N(0, s(x)^2), s(x) = |sd(x_1, ..., x_d)|"},
-      {{"sequence", "ar1"}, "X_i - mean = c (X_{i - 1} - mean) + sqrt{1 - c^2} Z_i, Z_i ~ N(0, S)"},
-      {{"subspaces", "orthogonal"}, "W_h^T W_l = 0"},
-      {{"subspaces", "aligned"}, "W_h = W_l"},
-      {{"subspaces", "equiangular"}, "W_h^T W_l = cos(angle) I"},
-      {{"kernel", "gaussian"}, "K_h(X) = exp(- frac{r^2}{2 b^2}), r = |W_h^T (x - X)|"},
-      {{"kernel", "softmax"}, "K_h(X) = exp(frac{(W_h^T x) · (W_h^T X)}{t})"},
-      {{"kernel", "epanechnikov"}, "K_h(X) = (1 - frac{r^2}{b^2})_+, r = |W_h^T (x - X)|"},
-      {{"kernel", "laplace"}, "K_h(X) = exp(- r / b), r = |W_h^T (x - X)|"},
-      {{"kernel", "triangular"}, "K_h(X) = (1 - r / b)_+, r = |W_h^T (x - X)|"},
-      {{"weights", "uniform"}, "a_h = 1 / H"},
-      {{"weights", "geometric"}, "a_h ∝ ratio^h"},
-  };
-  return all;
-}
-
 /// The letter of a parameter in formulas, as docs/laws.md has it; of others their name.
 std::string with_letter(const std::string& key) {
   static const std::map<std::string, std::string> letters = {
@@ -101,11 +60,12 @@ std::string normal_formula(const Value& law) {
          (spread.starts_with("S)") ? "" : ")");
 }
 
-std::string summary_of(const std::string& family, const std::string& law) {
+/// What the program says of a law or a stage; nothing of those of another version.
+LawDescription description_of(const std::string& family, const std::string& law) {
   for (const LawDescription& one : describe_laws()) {
-    if (one.family == family && one.name == law) return one.summary;
+    if (one.family == family && one.name == law) return one;
   }
-  return "";
+  return {};
 }
 
 /// The parameters of laws, with each value that they take, as a note; empty without any.
@@ -248,10 +208,7 @@ Definition definition_of(const std::string& stage, const Value& parameters) {
             "log w_{h i} = sum_l weights_l log K_h(M_{i, l})"};
   }
   if (stage == "keep") return of_keep(parameters);
-  for (const LawDescription& one : describe_laws()) {
-    if (one.family == "mechanism" && one.name == stage) return {stage, one.summary, ""};
-  }
-  return {stage, "", ""};
+  return {stage, description_of("mechanism", stage).summary, ""};
 }
 
 /// Of window, skip and sinks together: the set of tokens that a head sees.
@@ -309,11 +266,6 @@ std::vector<Variant> variants_of(const Value::Array& conditions) {
 
 }  // namespace
 
-std::string law_formula(const std::string& family, const std::string& law) {
-  const auto found = formulas().find({family, law});
-  return found == formulas().end() ? "" : found->second;
-}
-
 std::string metric_formula(const std::string& metric) {
   static const std::map<std::string, std::string> all = {
       {"log_residual", "log |R|"},
@@ -349,14 +301,15 @@ std::string metric_formula(const std::string& metric) {
 
 std::string law_html(const std::string& family, const std::vector<const Value*>& laws) {
   const std::string name = text_of(member(*laws.front(), "law"));
-  std::string formula = law_formula(family, name);
+  const LawDescription law = description_of(family, name);
+  std::string formula = law.equation;
   if (family == "design" && name == "normal") {
     std::set<std::string> all;
-    for (const Value* law : laws) all.insert(normal_formula(*law));
+    for (const Value* one : laws) all.insert(normal_formula(*one));
     if (all.size() == 1) formula = *all.begin();
   }
   std::string text = element("strong", escaped(name)) + ": ";
-  std::string summary = summary_of(family, name);
+  std::string summary = law.summary;
   // A summary is written for terminals.
   for (std::size_t at; (at = summary.find("<=")) != std::string::npos;) summary.replace(at, 2, "≤");
   text += formula.empty() ? escaped(summary) : mathml(formula);

@@ -9,10 +9,7 @@
 
 namespace headlab::tools {
 
-/// The formula of a law in the notation of mathml(); empty where the law has none.
-std::string law_formula(const std::string& family, const std::string& law);
-
-/// The formula of a metric of layers, likewise.
+/// The formula of a metric of layers in the notation of mathml(); empty where it has none.
 std::string metric_formula(const std::string& metric);
 
 /// A law with its formula (else its summary) and its parameters, as the content of a <dd>; `laws`

@@ -26,6 +26,7 @@ struct PointMoments {
 struct CompressStage {
   static constexpr const char* name = "compress";
   static constexpr const char* summary = "projections of lower rank, fitted to keys and queries";
+  static constexpr const char* example = "by = \"k_svd\", rank = 1";
   static constexpr const char* shorthand = "";
 
   std::string by = {};

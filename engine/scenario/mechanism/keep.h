@@ -17,6 +17,7 @@ namespace headlab {
 struct KeepStage {
   static constexpr const char* name = "keep";
   static constexpr const char* summary = "only the largest weights are kept, and normalised again";
+  static constexpr const char* example = "top = 1";
   static constexpr const char* shorthand = "";
 
   PerHead top = {};

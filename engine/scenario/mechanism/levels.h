@@ -20,6 +20,7 @@ struct LevelsStage {
   static constexpr const char* name = "levels";
   static constexpr const char* summary =
       "log weights averaged over key means of 1, 2, 4 ... tokens";
+  static constexpr const char* example = "weights = [0.5, 0.5]";
   static constexpr const char* shorthand = "weights";
   static constexpr std::uint64_t max_block = 2048;  ///< tokens
 

@@ -15,6 +15,7 @@ struct MergeStage {
   static constexpr const char* name = "merge";
   static constexpr const char* summary =
       "groups of successive points become tokens, by their means";
+  static constexpr const char* example = "stride = 2";
   static constexpr const char* shorthand = "stride";
 
   std::uint64_t stride = 1;

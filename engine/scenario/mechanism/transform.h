@@ -23,6 +23,7 @@ struct TransformStage {
   static constexpr const char* name = "transform";
   static constexpr const char* summary =
       "projections W_h T, or W_h + mix times the sum of the others";
+  static constexpr const char* example = "mix = 0.5";
   static constexpr const char* shorthand = "";
 
   std::vector<std::vector<double>> matrix = {};  ///< T [k][k]

@@ -13,6 +13,7 @@ namespace headlab {
 struct WindowStage {
   static constexpr const char* name = "window";
   static constexpr const char* summary = "a head sees its newest tokens only";
+  static constexpr const char* example = "tokens = 1";
   static constexpr const char* shorthand = "tokens";
 
   PerHead tokens = {};
@@ -30,6 +31,7 @@ struct WindowStage {
 struct SkipStage {
   static constexpr const char* name = "skip";
   static constexpr const char* summary = "a head does not see the newest tokens";
+  static constexpr const char* example = "tokens = 1";
   static constexpr const char* shorthand = "tokens";
 
   PerHead tokens = {};
@@ -55,6 +57,7 @@ struct SkipStage {
 struct SinksStage {
   static constexpr const char* name = "sinks";
   static constexpr const char* summary = "a head sees the first tokens besides its window";
+  static constexpr const char* example = "tokens = 1";
   static constexpr const char* shorthand = "tokens";
 
   PerHead tokens = {};

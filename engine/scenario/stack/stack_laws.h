@@ -8,12 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "kernels/law/design/file.h"
-#include "kernels/law/design/mixture.h"
-#include "kernels/law/design/normal.h"
-#include "kernels/law/design/sphere.h"
-#include "kernels/law/design/student_t.h"
-#include "kernels/law/design/uniform.h"
+#include "kernels/law/design/designs.h"
 #include "kernels/parameter.h"
 
 namespace headlab {
@@ -213,8 +208,10 @@ struct GivenMlp {
   }
 };
 
-using TokenDesign = std::variant<NormalDesign, MixtureDesign, UniformDesign, StudentDesign,
-                                 SphereDesign, FileDesign, GivenTokens, SimplexTokens>;
+/// Every design draws tokens.
+template <class... Designs>
+std::variant<Designs..., GivenTokens, SimplexTokens> with_tokens(const std::variant<Designs...>&);
+using TokenDesign = decltype(with_tokens(DesignLaw()));
 using AttentionLaw =
     std::variant<SoftmaxAttention, UniformAttention, IndependentLogits, FixedAttention>;
 using MapsLaw = std::variant<GaussianMapsLaw, ScaledIdentityMaps, GivenMaps, PrunedMaps>;

@@ -14,6 +14,9 @@ namespace headlab {
 struct MixtureDesign {
   static constexpr const char* name = "mixture";
   static constexpr const char* summary = "X ~ sum_c weights_c N(means_c, covariances_c)";
+  static constexpr const char* equation = "X ~ sum_c weights_c N(means_c, covariances_c)";
+  static constexpr const char* example =
+      "weights = [0.5, 0.5], means = [[0, 0, 0, 0], [1, 1, 1, 1]]";
 
   std::vector<double> weights = {};                                ///< [c], sum 1
   std::vector<std::vector<double>> means = {};                     ///< [c][d]

@@ -9,6 +9,8 @@ namespace headlab {
 struct SphereDesign {
   static constexpr const char* name = "sphere";
   static constexpr const char* summary = "uniform on the unit sphere in R^d";
+  static constexpr const char* equation = "X ~ U({x : |x| = 1})";
+  static constexpr const char* example = "dim = 4";
 
   int dim = 2;
 

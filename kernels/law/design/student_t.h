@@ -10,6 +10,8 @@ struct StudentDesign {
   static constexpr const char* name = "student_t";
   static constexpr const char* summary =
       "elliptical Student t, density (1 + |x|^2/df)^(-(df+d)/2) up to a constant";
+  static constexpr const char* equation = "p(x) ∝ (1 + frac{|x|^2}{df})^{-(df + d)/2}";
+  static constexpr const char* example = "dim = 4, df = 3";
 
   int dim = 1;
   double df = 3;

@@ -7,6 +7,8 @@ namespace HEADLAB_LAW_NAMESPACE {
 struct EpanechnikovKernel {
   static constexpr const char* name = "epanechnikov";
   static constexpr const char* summary = "(1 - r^2/b^2)_+";
+  static constexpr const char* equation = "K_h(X) = (1 - frac{r^2}{b^2})_+, r = |W_h^T (x - X)|";
+  static constexpr const char* example = "bandwidth = 1";
   static constexpr bool has_key_prior = false;
   static constexpr bool counts_empty_windows = true;
 

@@ -7,6 +7,8 @@ namespace HEADLAB_LAW_NAMESPACE {
 struct GaussianKernel {
   static constexpr const char* name = "gaussian";
   static constexpr const char* summary = "exp(-r^2 / (2 b^2)), r = |W_h^T (x - X)|";
+  static constexpr const char* equation = "K_h(X) = exp(- frac{r^2}{2 b^2}), r = |W_h^T (x - X)|";
+  static constexpr const char* example = "bandwidth = 1";
   static constexpr bool has_key_prior = false;
   static constexpr bool counts_empty_windows = true;
   /// With query q and key k in units of b: log K = q.k + norm_coefficient (|q|^2 + |k|^2) / 2.

@@ -5,6 +5,8 @@
 /// queries before it measures distances:
 ///
 ///     name, summary          text for users
+///     equation               for reports, in the notation of tools/report/mathml.h
+///     example                the parameters that a scenario must give
 ///     bandwidth or temperature   double: the width parameter, under one of these two names
 ///     parameters(visitor)    description of the parameters, see kernels/parameter.h
 ///     length_scale()         s > 0

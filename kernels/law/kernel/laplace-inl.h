@@ -7,6 +7,8 @@ namespace HEADLAB_LAW_NAMESPACE {
 struct LaplaceKernel {
   static constexpr const char* name = "laplace";
   static constexpr const char* summary = "exp(-r/b)";
+  static constexpr const char* equation = "K_h(X) = exp(- r / b), r = |W_h^T (x - X)|";
+  static constexpr const char* example = "bandwidth = 1";
   static constexpr bool has_key_prior = false;
   static constexpr bool counts_empty_windows = true;
 

@@ -9,6 +9,8 @@ namespace HEADLAB_LAW_NAMESPACE {
 struct SoftmaxKernel {
   static constexpr const char* name = "softmax";
   static constexpr const char* summary = "exp((W_h^T x).(W_h^T X) / t)";
+  static constexpr const char* equation = "K_h(X) = exp(frac{(W_h^T x) · (W_h^T X)}{t})";
+  static constexpr const char* example = "temperature = 1";
   static constexpr bool has_key_prior = true;
   static constexpr bool counts_empty_windows = false;
   /// With query q and key k in units of sqrt(t): log K = q.k + norm_coefficient (|q|^2 + |k|^2)

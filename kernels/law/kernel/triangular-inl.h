@@ -7,6 +7,8 @@ namespace HEADLAB_LAW_NAMESPACE {
 struct TriangularKernel {
   static constexpr const char* name = "triangular";
   static constexpr const char* summary = "(1 - r/b)_+";
+  static constexpr const char* equation = "K_h(X) = (1 - r / b)_+, r = |W_h^T (x - X)|";
+  static constexpr const char* example = "bandwidth = 1";
   static constexpr bool has_key_prior = false;
   static constexpr bool counts_empty_windows = true;
 

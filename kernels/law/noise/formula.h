@@ -10,6 +10,8 @@ namespace headlab {
 struct FormulaNoise : PointFormula {
   static constexpr const char* name = "formula";
   static constexpr const char* summary = "N(0, s(x)^2), s(x) the size of a formula of x1 ... xd";
+  static constexpr const char* equation = "e ~ N(0, s(x)^2), s(x) = |sd(x_1, ..., x_d)|";
+  static constexpr const char* example = "sd = \"1 + abs(x1)\"";
 
   template <class Visitor>
   void parameters(Visitor& visit) {

@@ -9,6 +9,8 @@ namespace headlab {
 struct HeteroscedasticNoise {
   static constexpr const char* name = "heteroscedastic";
   static constexpr const char* summary = "N(0, s(x)^2), s(x) = sd (1 + slope |direction.x|)";
+  static constexpr const char* equation = "e ~ N(0, s(x)^2), s(x) = sd (1 + slope |direction · x|)";
+  static constexpr const char* example = "sd = 1, slope = 1, direction = [1, 0, 0, 0]";
 
   double sd = 1;
   double slope = 0;

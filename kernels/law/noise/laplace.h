@@ -9,6 +9,8 @@ namespace headlab {
 struct LaplaceNoise {
   static constexpr const char* name = "laplace";
   static constexpr const char* summary = "Laplace with standard deviation sd";
+  static constexpr const char* equation = "p(e) = frac{1}{sqrt{2} sd} exp(- sqrt{2} |e| / sd)";
+  static constexpr const char* example = "sd = 1";
 
   double sd = 1;
 

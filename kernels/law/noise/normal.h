@@ -9,6 +9,8 @@ namespace headlab {
 struct NormalNoise {
   static constexpr const char* name = "normal";
   static constexpr const char* summary = "e ~ N(0, sd^2)";
+  static constexpr const char* equation = "e ~ N(0, sd^2)";
+  static constexpr const char* example = "sd = 1";
 
   double sd = 1;
 

@@ -12,6 +12,8 @@ namespace headlab {
 struct StudentNoise {
   static constexpr const char* name = "student_t";
   static constexpr const char* summary = "Student t with standard deviation sd";
+  static constexpr const char* equation = "e ~ sd sqrt{(df - 2)/df} t_{df}";
+  static constexpr const char* example = "df = 3, sd = 1";
 
   double df = 5;
   double sd = 1;

@@ -9,6 +9,8 @@ namespace headlab {
 struct AdditiveRegression {
   static constexpr const char* name = "additive";
   static constexpr const char* summary = "m(x) = sum_j amplitude_j cos(frequency_j x_j + phase_j)";
+  static constexpr const char* equation = "m(x) = sum_j amplitude_j cos(frequency_j x_j + phase_j)";
+  static constexpr const char* example = "amplitude = [1, 1, 1, 1], frequency = [1, 2, 3, 4]";
 
   std::vector<double> amplitude = {};  ///< [d]
   std::vector<double> frequency = {};  ///< [d]

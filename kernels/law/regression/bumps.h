@@ -10,6 +10,9 @@ struct BumpsRegression {
   static constexpr const char* name = "bumps";
   static constexpr const char* summary =
       "m(x) = sum_j heights_j exp(-|x - centres_j|^2 / (2 widths_j^2))";
+  static constexpr const char* equation =
+      "m(x) = sum_j heights_j exp(- frac{|x - centres_j|^2}{2 widths_j^2})";
+  static constexpr const char* example = "heights = [1], centres = [[0, 0, 0, 0]], widths = [1]";
 
   std::vector<double> heights = {};               ///< [bumps]
   std::vector<std::vector<double>> centres = {};  ///< [bumps][d]

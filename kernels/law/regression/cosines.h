@@ -9,6 +9,8 @@ namespace headlab {
 struct CosinesRegression {
   static constexpr const char* name = "cosines";
   static constexpr const char* summary = "m(x) = sum_j amplitude_j cos(frequency_j.x + phase_j)";
+  static constexpr const char* equation = "m(x) = sum_j amplitude_j cos(frequency_j · x + phase_j)";
+  static constexpr const char* example = "amplitude = [1], frequency = [[1, 2, 3, 4]]";
 
   std::vector<double> amplitude = {};               ///< [terms]
   std::vector<std::vector<double>> frequency = {};  ///< [terms][d]

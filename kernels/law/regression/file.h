@@ -14,6 +14,8 @@ namespace headlab {
 struct FileRegression {
   static constexpr const char* name = "file";
   static constexpr const char* summary = "a column of the design's data file";
+  static constexpr const char* equation = "m(x_i) = y_i, \"a column of the design's file\"";
+  static constexpr const char* example = "column = 4";
 
   int column = 0;     ///< 0-based
   Table values = {};  ///< [N], read by the scenario reader

@@ -11,6 +11,8 @@ struct FormulaRegression : PointFormula {
   static constexpr const char* name = "formula";
   static constexpr const char* summary =
       "m(x) by a formula of x1 ... xd, as \"sin(2*pi*x1) + x2^2\"";
+  static constexpr const char* equation = "m(x) = formula(x_1, ..., x_d)";
+  static constexpr const char* example = "formula = \"x1 + x4\"";
 
   template <class Visitor>
   void parameters(Visitor& visit) {

@@ -11,6 +11,8 @@ namespace headlab {
 struct LinearRegression {
   static constexpr const char* name = "linear";
   static constexpr const char* summary = "m(x) = coefficients.x";
+  static constexpr const char* equation = "m(x) = coefficients · x";
+  static constexpr const char* example = "coefficients = [1, 2, 3, 4]";
 
   std::vector<double> coefficients = {};  ///< [d]
 

@@ -22,6 +22,9 @@ struct RandomCosinesRegression {
   static constexpr const char* name = "random_cosines";
   static constexpr const char* summary =
       "sum_j sqrt(2/terms) cos(w_j.x + p_j), w_j drawn once: a random function of variance 1";
+  static constexpr const char* equation =
+      "m(x) = sum_{j = 1}^{terms} sqrt{2 / terms} cos(w_j · x + p_j)";
+  static constexpr const char* example = "length_scale = 1";
 
   int terms = 64;
   double length_scale = 1;

@@ -9,6 +9,8 @@ namespace headlab {
 struct SingleIndexRegression {
   static constexpr const char* name = "single_index";
   static constexpr const char* summary = "m(x) = cos(frequency * direction.x)";
+  static constexpr const char* equation = "m(x) = cos(frequency direction · x)";
+  static constexpr const char* example = "direction = [1, 0, 0, 0], frequency = 2";
 
   std::vector<double> direction = {};  ///< [d]
   double frequency = 1;

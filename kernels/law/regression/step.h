@@ -9,6 +9,8 @@ namespace headlab {
 struct StepRegression {
   static constexpr const char* name = "step";
   static constexpr const char* summary = "m(x) = height where direction.x > threshold, else 0";
+  static constexpr const char* equation = "m(x) = height 1[direction · x > threshold]";
+  static constexpr const char* example = "direction = [1, 0, 0, 0]";
 
   std::vector<double> direction = {};  ///< [d]
   double threshold = 0;

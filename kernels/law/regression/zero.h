@@ -9,6 +9,7 @@ namespace headlab {
 struct ZeroRegression : NoParameters {
   static constexpr const char* name = "zero";
   static constexpr const char* summary = "m(x) = 0";
+  static constexpr const char* equation = "m(x) = 0";
   void check(int) const {}
 
   /// The largest |m(x)|.

@@ -26,6 +26,10 @@ void list_laws() {
       family = law.family;
     }
     std::cout << wrapped("  " + left(law.name + " ", 18) + law.summary, output_width(), 20) << "\n";
+    if (!law.example.empty()) {
+      std::cout << wrapped("      " + left("for example", 16) + law.example, output_width(), 22)
+                << "\n";
+    }
     for (const ParameterDescription& parameter : law.parameters) {
       std::cout << wrapped("      " + left(parameter.key, 16) +
                                left(parameter.required ? "" : "optional", 10) + parameter.range +

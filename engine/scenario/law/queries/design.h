@@ -16,6 +16,7 @@ namespace headlab {
 struct DesignQueries {
   static constexpr const char* name = "design";
   static constexpr const char* summary = "drawn from the design";
+  static constexpr const char* example = "count = 2";
 
   int count = 1;  ///< Q
   std::uint64_t seed = 0;

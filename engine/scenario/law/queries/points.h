@@ -16,6 +16,7 @@ struct DesignSampler;
 struct PointQueries {
   static constexpr const char* name = "points";
   static constexpr const char* summary = "the points as given";
+  static constexpr const char* example = "points = [[0, 0, 0, 0]]";
 
   std::vector<std::vector<double>> points = {};  ///< [Q][d]
   std::vector<double> truth = {};  ///< [Q], of a regression that is known at rows alone

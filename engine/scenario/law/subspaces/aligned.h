@@ -12,6 +12,7 @@ namespace headlab {
 struct AlignedSubspaces : NoParameters {
   static constexpr const char* name = "aligned";
   static constexpr const char* summary = "every head owns coordinates 0 to k - 1";
+  static constexpr const char* equation = "W_h = W_l";
 
   void check(const Sizes& sizes) const { require_fits(sizes); }
 

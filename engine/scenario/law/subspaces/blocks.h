@@ -17,6 +17,7 @@ struct BlockSubspaces {
   static constexpr const char* name = "blocks";
   static constexpr const char* summary =
       "head h owns the next sizes[h] coordinates; heads.dim is the largest size";
+  static constexpr const char* example = "sizes = [1, 2]";
 
   PerHead sizes = {};
 

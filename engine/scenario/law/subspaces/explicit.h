@@ -15,6 +15,8 @@ namespace headlab {
 struct ExplicitSubspaces {
   static constexpr const char* name = "explicit";
   static constexpr const char* summary = "the matrices as given, H x d x k";
+  static constexpr const char* example =
+      "matrices = [[[1, 0], [0, 1], [0, 0], [0, 0]], [[0, 0], [0, 0], [1, 0], [0, 1]]]";
 
   /// Largest element of |W^T W - I| that is taken for rounding.
   static constexpr double tolerance = 1e-10;

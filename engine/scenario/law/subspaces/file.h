@@ -19,6 +19,7 @@ using SharedHeads = std::shared_ptr<const ExplicitSubspaces>;
 struct FileSubspaces {
   static constexpr const char* name = "file";
   static constexpr const char* summary = "matrices of an NPY or NetCDF file, H x d x k";
+  static constexpr const char* example = "path = \"heads.npy\"";
 
   std::string path = {};          ///< relative to the scenario file
   std::optional<int> layer = {};  ///< of a file that has several

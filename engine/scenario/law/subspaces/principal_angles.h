@@ -17,6 +17,7 @@ namespace headlab {
 struct PrincipalAngleSubspaces {
   static constexpr const char* name = "principal_angles";
   static constexpr const char* summary = "every further head at these angles to head 0; H k <= d";
+  static constexpr const char* example = "angles = [0, 1.5708]";
 
   std::vector<double> angles = {};  ///< [k], radians; from pi/2 on: pi/2, at which the cosine is 0
 

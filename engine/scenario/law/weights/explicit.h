@@ -12,6 +12,7 @@ namespace headlab {
 struct ExplicitWeights {
   static constexpr const char* name = "explicit";
   static constexpr const char* summary = "a_h as given, with any sum";
+  static constexpr const char* example = "values = [1, 2]";
 
   std::vector<double> weights = {};  ///< [H]
 

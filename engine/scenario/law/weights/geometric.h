@@ -12,6 +12,8 @@ namespace headlab {
 struct GeometricWeights {
   static constexpr const char* name = "geometric";
   static constexpr const char* summary = "a_h proportional to ratio^h, sum 1";
+  static constexpr const char* equation = "a_h ∝ ratio^h";
+  static constexpr const char* example = "ratio = 2";
 
   double ratio = 1;
 

@@ -11,6 +11,7 @@ namespace headlab {
 struct UniformWeights : NoParameters {
   static constexpr const char* name = "uniform";
   static constexpr const char* summary = "a_h = 1/H";
+  static constexpr const char* equation = "a_h = 1 / H";
   void check(const Sizes&) const {}
 
   /// a_h for h = 1..H.
