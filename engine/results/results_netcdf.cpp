@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "engine/files/error.h"
@@ -138,6 +139,10 @@ struct CheckRecord {
   }
 };
 
+std::string layout_group_name(std::size_t layout) {
+  return "layout_" + std::to_string(layout);
+}
+
 using Lengths = std::map<std::string, std::size_t>;
 
 /// Conditions of one moment layout.
@@ -256,8 +261,26 @@ ControlShape control_shape(const std::string& axes, std::size_t queries, std::si
   return shape;
 }
 
-std::string layout_group_name(std::size_t layout) {
-  return "layout_" + std::to_string(layout);
+std::vector<ResultsBlock> results_blocks(const NetcdfGroup& root) {
+  const std::size_t conditions = root.dimension("condition");
+  std::vector<ResultsBlock> blocks;
+  if (root.has_dimension("query") || root.has_dimension("layer")) {
+    blocks.push_back({root, std::vector<std::size_t>(conditions)});
+    std::iota(blocks[0].conditions.begin(), blocks[0].conditions.end(), std::size_t{0});
+  }
+  for (std::size_t g = 0; root.has_group(layout_group_name(g)); ++g) {
+    ResultsBlock& block =
+        blocks.emplace_back(ResultsBlock{root.find_group(layout_group_name(g)), {}});
+    for (const std::int64_t number : block.group.integers("condition")) {
+      if (number < 0 || static_cast<std::size_t>(number) >= conditions) {
+        throw NetcdfError("condition: has " + std::to_string(number) + " of " +
+                          std::to_string(conditions));
+      }
+      block.conditions.push_back(static_cast<std::size_t>(number));
+    }
+    if (block.conditions.empty()) throw NetcdfError("condition: has no numbers");
+  }
+  return blocks;
 }
 
 void put_results(const NetcdfGroup& root, const Scenario& scenario, const RunResult& result,

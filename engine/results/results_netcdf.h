@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,11 @@ struct Scenario;
 
 /// Raised whenever a reader of older files would misread a new one.
 inline constexpr int results_format_version = 3;
+
+/// Whether a file of a version is laid out as today: the version before lacks sums alone.
+constexpr bool has_layout_of_today(std::int64_t version) {
+  return version == results_format_version || version == results_format_version - 1;
+}
 
 /// Attribute of a file without nodes.
 inline constexpr const char* no_nodes_attribute = "without_nodes";
@@ -66,8 +72,14 @@ struct ControlShape {
 };
 ControlShape control_shape(const std::string& axes, std::size_t queries, std::size_t heads);
 
-/// The group with conditions of one moment layout, from 0, where a file has several layouts.
-std::string layout_group_name(std::size_t layout);
+/// Conditions of one moment layout, whose arrays and nodes stand in one group.
+struct ResultsBlock {
+  NetcdfGroup group;
+  std::vector<std::size_t> conditions;  ///< of its rows
+};
+/// The blocks of a file: all conditions in its root, or a group for each layout where they have
+/// several. Throws NetcdfError.
+std::vector<ResultsBlock> results_blocks(const NetcdfGroup& root);
 
 /// Writes results.nc: what has one value a condition in the root group; what has more, and the
 /// group `nodes` with the moments from which every figure and its standard error can be recomputed,

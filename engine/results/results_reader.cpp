@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <initializer_list>
-#include <numeric>
 
 #include "engine/files/error.h"
 #include "engine/files/words.h"
@@ -152,30 +151,16 @@ ResultsReader::ResultsReader(const NetcdfGroup& root)
                 estimators_.empty() ? conditions_ : estimators_.size(), moments_.size(),
                 dimensions_.size(), redraws_.empty() ? conditions_ : redraws_.size()},
                "condition");
-  if (root.has_group("nodes")) {
-    std::vector<std::int64_t> all(conditions_);
-    std::iota(all.begin(), all.end(), 0);
-    add_group(root, all);
-    return;
-  }
-  for (std::size_t i = 0; root.has_group(layout_group_name(i)); ++i) {
-    const NetcdfGroup group = root.find_group(layout_group_name(i));
-    add_group(group, group.integers("condition"));
-  }
+  for (const ResultsBlock& block : results_blocks(root)) add_group(block);
 }
 
-void ResultsReader::add_group(const NetcdfGroup& group, const std::vector<std::int64_t>& numbers) {
-  for (const std::int64_t number : numbers) {
-    if (number < 0 || static_cast<std::size_t>(number) >= conditions_) {
-      throw NetcdfError("condition: has " + std::to_string(number) + " of " +
-                        std::to_string(conditions_));
-    }
-  }
-  if (numbers.empty()) throw NetcdfError("condition: has no numbers");
+void ResultsReader::add_group(const ResultsBlock& block) {
+  const NetcdfGroup& group = block.group;
+  const std::vector<std::size_t>& numbers = block.conditions;
   for (std::size_t row = 0; row < numbers.size(); ++row) {
-    places_[static_cast<std::size_t>(numbers[row])] = {groups_.size(), row};
+    places_[numbers[row]] = {groups_.size(), row};
   }
-  const auto one = static_cast<std::size_t>(numbers[0]);
+  const std::size_t one = numbers[0];
   const bool of_layers = moments_[one] == name_of(MomentMode::separate);
   const bool per_draw = !redraws_.empty() && !redraws_[one].empty();
   Group& added = groups_.emplace_back(Group{

@@ -15,6 +15,8 @@
 
 namespace headlab {
 
+struct ResultsBlock;
+
 /// What a results file holds of one condition.
 struct StoredCondition {
   std::string parameters;   ///< of the scenario, as JSON
@@ -55,7 +57,7 @@ class ResultsReader {
     std::size_t row;
   };
 
-  void add_group(const NetcdfGroup& group, const std::vector<std::int64_t>& numbers);
+  void add_group(const ResultsBlock& block);
   StoredCondition read_version_1(std::size_t number) const;
 
   NetcdfGroup root_;

@@ -66,8 +66,7 @@ class NetcdfSource : public StoredResults::Source {
   explicit NetcdfSource(const std::string& path) : file_(path), root_(file_.root()) {
     if (!root_.has_attribute("results_id")) throw NetcdfError("no results_id");
     const std::int64_t version = root_.integer_attribute("format_version");
-    // The version before has no sums, and is the same otherwise.
-    if (version != results_format_version && version != results_format_version - 1) {
+    if (!has_layout_of_today(version)) {
       throw NetcdfError("format version " + std::to_string(version) + ", this headlab compares " +
                         std::to_string(results_format_version));
     }
@@ -91,14 +90,9 @@ class NetcdfSource : public StoredResults::Source {
         exact_indices_.push_back(index);
       }
     }
-    if (root_.has_dimension("query") || root_.has_dimension("layer")) {
-      for (std::size_t i = 0; i < size_; ++i) places_[i] = {root_, i};
-    }
-    for (std::size_t g = 0; root_.has_group(layout_group_name(g)); ++g) {
-      const NetcdfGroup group = root_.find_group(layout_group_name(g));
-      const std::vector<std::int64_t> numbers = group.integers("condition");
-      for (std::size_t row = 0; row < numbers.size(); ++row) {
-        places_[static_cast<std::size_t>(numbers[row])] = {group, row};
+    for (const ResultsBlock& block : results_blocks(root_)) {
+      for (std::size_t row = 0; row < block.conditions.size(); ++row) {
+        places_[block.conditions[row]] = {block.group, row};
       }
     }
     if (!root_.has_attribute(no_nodes_attribute)) reader_.emplace(root_);

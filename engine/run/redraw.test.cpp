@@ -402,7 +402,7 @@ TEST_F(RedrawResume, KeepsNullForHeadsPairsAndQueries) {
   const NetcdfInput file(at("results.nc"));
   EXPECT_EQ(file.root().texts("redraw"),
             (std::vector<std::string>{"", "queries", "heads", "heads and queries"}));
-  const NetcdfGroup redrawn = file.root().find_group(layout_group_name(1));
+  const NetcdfGroup redrawn = results_blocks(file.root()).at(1).group;
   EXPECT_EQ(redrawn.integers("condition"), (std::vector<std::int64_t>{1, 2, 3}));
   const auto all_nan = [&](const char* name, std::size_t row, std::size_t rows) {
     const std::vector<double> all = redrawn.doubles(name);

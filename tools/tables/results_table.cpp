@@ -47,9 +47,7 @@ class ResultsTable : public TableSource {
     if (!root_.has_attribute("results_id") || !root_.has_attribute("swept")) {
       throw InvalidInput(file + ": was not written by headlab run");
     }
-    // The version before has no sums, and is the same otherwise.
-    const std::int64_t version = root_.integer_attribute("format_version");
-    if (version != results_format_version && version != results_format_version - 1) {
+    if (!has_layout_of_today(root_.integer_attribute("format_version"))) {
       throw InvalidInput(file + ": is of another format version - run the scenario again");
     }
     if (root_.has_attribute("shards")) {
@@ -60,10 +58,11 @@ class ResultsTable : public TableSource {
     if (of == TableOf::growth) {
       throw InvalidInput("--of growth: " + file + " has no growth - leave it out");
     }
-    find_blocks();
+    conditions_ = root_.dimension("condition");
+    blocks_ = results_blocks(root_);
     const bool of_layers = !blocks_.empty() && blocks_.front().group.has_dimension("layer");
     if (of == TableOf::conditions && of_layers) axes_ = {"layer"};
-    for (const Block& block : blocks_) {
+    for (const ResultsBlock& block : blocks_) {
       if (axes_.empty() || block.group.has_dimension(axes_.back())) continue;
       throw InvalidInput(std::string("--of ") + name_of(of) + ": " + file + " has no " +
                          name_of(of) + " - leave it out");
@@ -85,7 +84,8 @@ class ResultsTable : public TableSource {
   }
 
   bool has(const std::string& name) const override {
-    return is_column(root_, name, true) || std::ranges::any_of(blocks_, [&](const Block& block) {
+    return is_column(root_, name, true) ||
+           std::ranges::any_of(blocks_, [&](const ResultsBlock& block) {
              return is_column(block.group, name, false);
            });
   }
@@ -119,36 +119,11 @@ class ResultsTable : public TableSource {
     return kept;
   }
 
-  /// Conditions whose arrays stand in one group.
-  struct Block {
-    NetcdfGroup group;
-    std::vector<std::size_t> conditions;  ///< of its rows
-  };
   /// Where a row is in the arrays of a block.
   struct Place {
     std::uint32_t block, row;
     std::array<std::uint32_t, 3> index;  ///< along axes_
   };
-
-  void find_blocks() {
-    conditions_ = root_.dimension("condition");
-    if (root_.has_dimension("query") || root_.has_dimension("layer")) {
-      Block& all = blocks_.emplace_back(Block{root_, {}});
-      all.conditions.resize(conditions_);
-      std::iota(all.conditions.begin(), all.conditions.end(), std::size_t{0});
-    }
-    for (std::size_t g = 0; root_.has_group(layout_group_name(g)); ++g) {
-      const NetcdfGroup group = root_.find_group(layout_group_name(g));
-      const std::vector<std::int64_t> numbers = group.integers("condition");
-      Block& block = blocks_.emplace_back(Block{group, {}});
-      for (const std::int64_t number : numbers) {
-        if (number < 0 || static_cast<std::size_t>(number) >= conditions_) {
-          throw NetcdfError("condition: is not one of the file");
-        }
-        block.conditions.push_back(static_cast<std::size_t>(number));
-      }
-    }
-  }
 
   void make_rows(TableOf of) {
     if (axes_.empty()) {
@@ -164,7 +139,7 @@ class ResultsTable : public TableSource {
     }
     // A damaged file may state any lengths.
     double bytes = 0;
-    for (const Block& block : blocks_) {
+    for (const ResultsBlock& block : blocks_) {
       double of_block = static_cast<double>(block.conditions.size()) * sizeof(Place);
       for (const std::string& axis : axes_) {
         of_block *= static_cast<double>(block.group.dimension(axis));
@@ -272,10 +247,10 @@ class ResultsTable : public TableSource {
       }
     };
     add(root_, true);
-    for (const Block& block : blocks_) add(block.group, false);
+    for (const ResultsBlock& block : blocks_) add(block.group, false);
     if (axes_.empty() || axes_.front() != "query") return;
     std::size_t coordinates = 0;
-    for (const Block& block : blocks_) {
+    for (const ResultsBlock& block : blocks_) {
       if (block.group.has_variable("x")) {
         coordinates = std::max(coordinates, block.group.dimension("coordinate"));
       }
@@ -376,7 +351,7 @@ class ResultsTable : public TableSource {
   NetcdfGroup root_;
   std::vector<std::string> axes_;  ///< of the rows, besides the condition
   std::size_t conditions_ = 0;
-  std::vector<Block> blocks_;
+  std::vector<ResultsBlock> blocks_;
   std::vector<Place> places_;       ///< of the rows; none where these are the conditions
   std::vector<std::string> swept_;  ///< variables of swept values
   /// Of figures, and of differences.
