@@ -31,27 +31,31 @@ expected = "supported"
 margin = 0.5
 )";
 
-ClaimForm form(std::vector<Finding> (*examine)(Experiment&)) {
-  return {
-      .name = "test", .statement = "s", .assumptions = "a", .refuted_by = "r", .examine = examine};
-}
+using Examine = decltype(ClaimForm::examine);
 
 Comparison known(double effect, double mcse, double margin) {
   return {.what = "known", .effect = {effect, mcse}, .df = 100, .margin = margin};
 }
 
-/// Two comparisons, of effects 0 and `effect`.
-template <int percent>
-std::vector<Finding> two(Experiment& experiment) {
-  experiment.observed();
-  Finding finding;
-  finding.comparisons = {known(0, 0.01, 0.5), known(percent / 100.0, 0.01, 0.5)};
-  return {finding};
+/// Finds the same comparisons at every look.
+Examine finds(const std::vector<Comparison>& comparisons) {
+  return [=](Experiment& experiment) {
+    experiment.observed();
+    Finding finding;
+    finding.comparisons = comparisons;
+    return std::vector<Finding>{finding};
+  };
+}
+/// Of effects 0 and `effect`.
+Examine two(double effect) {
+  return finds({known(0, 0.01, 0.5), known(effect, 0.01, 0.5)});
 }
 
-VerdictRow verdict(std::vector<Finding> (*examine)(Experiment&), const std::string& text = world,
+VerdictRow verdict(const Examine& examine, const std::string& text = world,
                    const Session& session = {.threads = 1}, const ValidateOptions& options = {}) {
-  return validate_form(form(examine), text, session, options).rows.at(0);
+  const ClaimForm form = {
+      .name = "test", .statement = "s", .assumptions = "a", .refuted_by = "r", .examine = examine};
+  return validate_form(form, text, session, options).rows.at(0);
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -61,53 +65,35 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 TEST(Validate, SupportNeedsEveryComparisonAndRefutationOne) {
-  EXPECT_EQ(verdict(two<0>).verdict, Verdict::supported);
-  EXPECT_EQ(verdict(two<49>).verdict, Verdict::unresolved);
-  EXPECT_EQ(verdict(two<51>).verdict, Verdict::unresolved);
-  EXPECT_EQ(verdict(two<100>).verdict, Verdict::refuted);
-  EXPECT_EQ(verdict(two<-100>).verdict, Verdict::refuted);
-  EXPECT_EQ(verdict(two<100>).decisive.effect.value, 1);
+  EXPECT_EQ(verdict(two(0)).verdict, Verdict::supported);
+  EXPECT_EQ(verdict(two(0.49)).verdict, Verdict::unresolved);
+  EXPECT_EQ(verdict(two(0.51)).verdict, Verdict::unresolved);
+  EXPECT_EQ(verdict(two(1)).verdict, Verdict::refuted);
+  EXPECT_EQ(verdict(two(-1)).verdict, Verdict::refuted);
+  EXPECT_EQ(verdict(two(1)).decisive.effect.value, 1);
 }
 
 TEST(Validate, AnEasyVerdictTakesOneLookAndAHardOneAll) {
-  EXPECT_EQ(verdict(two<0>).replicates, min_look);
-  EXPECT_EQ(verdict(two<100>).replicates, min_look);
-  EXPECT_EQ(verdict(two<49>).replicates, 4096U);
+  EXPECT_EQ(verdict(two(0)).replicates, min_look);
+  EXPECT_EQ(verdict(two(1)).replicates, min_look);
+  EXPECT_EQ(verdict(two(0.49)).replicates, 4096U);
 }
 
 TEST(Validate, EachLookSpendsAThirdOfAlpha) {
   // t of 2.4 on 100 degrees of freedom: enough at alpha (2.364), not at a third of it (2.776).
-  const auto close = [](Experiment& experiment) -> std::vector<Finding> {
-    experiment.observed();
-    return {{.comparisons = {known(0.5 - 2.4 * 0.01, 0.01, 0.5)}}};
-  };
-  const auto closer = [](Experiment& experiment) -> std::vector<Finding> {
-    experiment.observed();
-    return {{.comparisons = {known(0.5 - 2.8 * 0.01, 0.01, 0.5)}}};
-  };
-  EXPECT_TRUE(supports(known(0.5 - 2.4 * 0.01, 0.01, 0.5), verdict_alpha));
-  EXPECT_EQ(verdict(close).verdict, Verdict::unresolved);
-  EXPECT_EQ(verdict(closer).verdict, Verdict::supported);
+  const Comparison close = known(0.5 - 2.4 * 0.01, 0.01, 0.5);
+  EXPECT_TRUE(supports(close, verdict_alpha));
+  EXPECT_EQ(verdict(finds({close})).verdict, Verdict::unresolved);
+  EXPECT_EQ(verdict(finds({known(0.5 - 2.8 * 0.01, 0.01, 0.5)})).verdict, Verdict::supported);
   // The same for refutation.
-  const auto beyond = [](Experiment& experiment) -> std::vector<Finding> {
-    experiment.observed();
-    return {{.comparisons = {known(0.5 + 2.4 * 0.01, 0.01, 0.5)}}};
-  };
-  const auto further = [](Experiment& experiment) -> std::vector<Finding> {
-    experiment.observed();
-    return {{.comparisons = {known(0.5 + 2.8 * 0.01, 0.01, 0.5)}}};
-  };
-  EXPECT_LT(p_value_against(known(0.5 + 2.4 * 0.01, 0.01, 0.5)), verdict_alpha);
-  EXPECT_EQ(verdict(beyond).verdict, Verdict::unresolved);
-  EXPECT_EQ(verdict(further).verdict, Verdict::refuted);
+  const Comparison beyond = known(0.5 + 2.4 * 0.01, 0.01, 0.5);
+  EXPECT_LT(p_value_against(beyond), verdict_alpha);
+  EXPECT_EQ(verdict(finds({beyond})).verdict, Verdict::unresolved);
+  EXPECT_EQ(verdict(finds({known(0.5 + 2.8 * 0.01, 0.01, 0.5)})).verdict, Verdict::refuted);
 }
 
 TEST(Validate, WhatIsNoNumberIsUnresolved) {
-  const auto missing = [](Experiment& experiment) -> std::vector<Finding> {
-    experiment.observed();
-    return {{.comparisons = {known(std::nan(""), 0.01, 0.5)}}};
-  };
-  EXPECT_EQ(verdict(missing).verdict, Verdict::unresolved);
+  EXPECT_EQ(verdict(finds({known(std::nan(""), 0.01, 0.5)})).verdict, Verdict::unresolved);
 }
 
 TEST(Validate, TheoryThatDeclinesOrFillsTheMarginLimits) {
@@ -119,49 +105,35 @@ TEST(Validate, TheoryThatDeclinesOrFillsTheMarginLimits) {
   // Any other refusal is an error of the claim, which no verdict may hide.
   const auto broken = [](Experiment&) -> std::vector<Finding> { throw InvalidInput("broken"); };
   EXPECT_THROW(verdict(broken), InvalidInput);
-  const auto coarse = [](Experiment& experiment) -> std::vector<Finding> {
-    experiment.observed();
-    Comparison c = known(0.2, 0.01, 0.5);
-    c.theory_error = 0.6;
-    return {{.comparisons = {c}}};
-  };
-  EXPECT_EQ(verdict(coarse).verdict, Verdict::limited_by_theory);
+  Comparison coarse = known(0.2, 0.01, 0.5);
+  coarse.theory_error = 0.6;
+  EXPECT_EQ(verdict(finds({coarse})).verdict, Verdict::limited_by_theory);
   // Beside it a comparison that a good closed form contradicts still refutes.
-  const auto also_wrong = [](Experiment& experiment) -> std::vector<Finding> {
-    experiment.observed();
-    Comparison c = known(0.2, 0.01, 0.5);
-    c.theory_error = 0.6;
-    return {{.comparisons = {c, known(0.2, 0.001, 0.1)}}};
-  };
-  EXPECT_EQ(verdict(also_wrong).verdict, Verdict::refuted);
+  EXPECT_EQ(verdict(finds({coarse, known(0.2, 0.001, 0.1)})).verdict, Verdict::refuted);
   // What is not a number decides nothing and is what the report shows.
-  const auto nothing = [](Experiment& experiment) -> std::vector<Finding> {
-    experiment.observed();
-    return {{.comparisons = {known(0.2, 0.001, 0.5), known(std::nan(""), 0.001, 0.5),
-                             known(0.1, 0.001, 0.5)}}};
-  };
-  EXPECT_EQ(verdict(nothing).verdict, Verdict::unresolved);
-  EXPECT_TRUE(std::isnan(verdict(nothing).decisive.effect.value));
+  const VerdictRow nothing = verdict(
+      finds({known(0.2, 0.001, 0.5), known(std::nan(""), 0.001, 0.5), known(0.1, 0.001, 0.5)}));
+  EXPECT_EQ(nothing.verdict, Verdict::unresolved);
+  EXPECT_TRUE(std::isnan(nothing.decisive.effect.value));
 }
 
 TEST(Validate, AnotherVerdictThanExpectedIsADifference) {
-  EXPECT_TRUE(verdict(two<0>).as_expected());
-  EXPECT_FALSE(verdict(two<100>).as_expected());
-  EXPECT_TRUE(
-      verdict(two<100>, replaced(world, "expected = \"supported\"", "expected = \"refuted\""))
-          .as_expected());
+  EXPECT_TRUE(verdict(two(0)).as_expected());
+  EXPECT_FALSE(verdict(two(1)).as_expected());
+  EXPECT_TRUE(verdict(two(1), replaced(world, "expected = \"supported\"", "expected = \"refuted\""))
+                  .as_expected());
 }
 
 TEST(Validate, OneThatTimeCutShortIsNone) {
-  const VerdictRow row = verdict(two<100>, world, {.threads = 1, .deadline = deadline_in(0)});
+  const VerdictRow row = verdict(two(1), world, {.threads = 1, .deadline = deadline_in(0)});
   EXPECT_FALSE(row.complete);
   EXPECT_EQ(row.verdict, Verdict::unresolved);
   EXPECT_TRUE(row.as_expected());
 }
 
 TEST(Validate, TooFewReplicatesAreRefused) {
-  EXPECT_THROW(verdict(two<0>, world, {}, {.replicates = smallest_scenario - 1}), InvalidInput);
-  EXPECT_NO_THROW(verdict(two<0>, world, {.threads = 1}, {.replicates = smallest_scenario}));
+  EXPECT_THROW(verdict(two(0), world, {}, {.replicates = smallest_scenario - 1}), InvalidInput);
+  EXPECT_NO_THROW(verdict(two(0), world, {.threads = 1}, {.replicates = smallest_scenario}));
 }
 
 TEST(Validate, AnUnknownClaimIsRefusedWithTheNearest) {
