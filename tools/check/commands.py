@@ -3,6 +3,7 @@
 import contextlib
 import os
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -26,6 +27,12 @@ points = [[0, 0, 0, 0], [1, 0, 0, 0]]
 seed = 7
 """
 NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?"
+
+
+def require(condition, what):
+    """Ends the program with one line where the condition does not hold."""
+    if not condition:
+        sys.exit(f"{Path(sys.argv[0]).stem}: {what}")
 
 
 @contextlib.contextmanager

@@ -24,35 +24,16 @@ try:
 except ImportError:
     torch = None
 
-SCENARIO = """
-[scenario]
-name = "dataset check"
-[data]
-n = 40
-design = { law = "normal", dim = 4 }
-regression = { law = "cosines", amplitude = [1.0], frequency = [[1.0, 0, 0, 0]], phase = [0.3] }
-noise = { law = "heteroscedastic", sd = 0.5, slope = 0.5, direction = [0, 1, 0, 0] }
-[heads]
-count = 2
-dim = 2
-subspaces = { law = "haar" }
-kernel = { law = "gaussian", bandwidth = 0.8 }
-[queries]
-law = "points"
-points = [[0, 0, 0, 0], [1, 0, 0, 0]]
-[run]
-seed = 7
-replicates = 10
+from commands import WORLD, require
+
+SCENARIO = WORLD.replace("n = 20", "n = 40").replace("orthogonal", "haar").replace(
+    '{ law = "normal", sd = 0.5 }',
+    '{ law = "heteroscedastic", sd = 0.5, slope = 0.5, direction = [0, 1, 0, 0] }') + """replicates = 10
 estimator = "plain"
 [sweep]
 "data.n" = [25, 40]
 """
 REPLICATES = 10
-
-
-def require(condition, what):
-    if not condition:
-        sys.exit(f"dataset_check: {what}")
 
 
 def nw_weights(X, queries, projections, bandwidth):

@@ -19,7 +19,7 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
-from commands import WORLD
+from commands import WORLD, require
 
 SCENARIO = WORLD.replace("dim = 2", "dim = 1") + """replicates = 1029
 [sweep]
@@ -112,11 +112,6 @@ def recompute(condition, nodes):
         for g in range(len(groups))
     ])
     return full, jackknife(counts, full, left_out)
-
-
-def require(condition, what):
-    if not condition:
-        sys.exit(f"xarray_check: {what}")
 
 
 def close(a, b, tolerance=1e-9):
