@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Longer than other files: the small checkpoints at its head serve the tests of every architecture.
 #include "engine/files/models/import_heads.h"
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <functional>
 #include <string>
 
@@ -21,35 +19,17 @@ using Eigen::MatrixXd;
 
 class Checkpoint : public FolderTest {
  protected:
-  void SetUp() override {
-    FolderTest::SetUp();
-    path_ = at("c.safetensors");
-  }
-
-  void write(const SmallCheckpoint& checkpoint) const {
-    std::ofstream(path_, std::ios::binary) << checkpoint.bytes();
-  }
   HeadFile import(const SmallCheckpoint& checkpoint, const HeadImport& what,
                   int threads = 1) const {
-    write(checkpoint);
-    return import_heads(path_, what, threads);
+    write("c.safetensors", checkpoint.bytes());
+    return import_heads(at("c.safetensors"), what, threads);
   }
   /// The refusal without the path it begins with.
   std::string refusal(const SmallCheckpoint& checkpoint, const HeadImport& what) const {
-    write(checkpoint);
-    return refusal([&] { import_heads(path_, what, 2); });
+    const std::string line = refusal_here([&] { import(checkpoint, what, 2); });
+    const std::string name = "c.safetensors: ";
+    return line.starts_with(name) ? line.substr(name.size()) : line;
   }
-  std::string refusal(const std::function<void()>& action) const {
-    const std::string line = refusal_line(action);
-    return line.starts_with(path_ + ": ") ? line.substr(path_.size() + 2) : line;
-  }
-  /// What is refused of a config.json.
-  std::string config_refusal(const std::string& text, const char* architecture) const {
-    std::ofstream(path_) << text;
-    return refusal([&] { read_model_config(path_, &find_architecture(architecture)); });
-  }
-
-  std::string path_;
 };
 
 /// A matrix from a formula for its elements.
@@ -59,6 +39,14 @@ MatrixXd matrix(int rows, int columns, const std::function<double(int, int)>& el
     for (int j = 0; j < columns; ++j) w(i, j) = element(i, j);
   }
   return w;
+}
+
+/// The weights of head h from those of all heads [out][12], with the gains of the norm.
+MatrixXd folded(const SmallCheckpoint& c, const std::string& gain, const std::string& weight, int h,
+                int k) {
+  return matrix(12, k, [&](int i, int j) {
+    return double(c.at(gain, size_t(i))) * double(c.at(weight, size_t((h * k + j) * 12 + i)));
+  });
 }
 
 /// The projector to the column space, from the normal equations.
@@ -120,11 +108,7 @@ TEST_F(Checkpoint, Bert) {
                                         : prefix + "encoder.layer.0.output.LayerNorm." + gain;
         for (int h = 0; h < 3; ++h) {
           const auto weight = [&](const std::string& name) {
-            return matrix(12, 4, [&](int i, int j) {
-              return double(c.at(norm, size_t(i))) *
-                     double(c.at(layer + ".attention.self." + name + ".weight",
-                                 size_t((h * 4 + j) * 12 + i)));
-            });
+            return folded(c, norm, layer + ".attention.self." + name + ".weight", h, 4);
           };
           expect_head(file.layers[size_t(n)], size_t(h), weight("query"), weight("key"));
         }
@@ -192,12 +176,9 @@ TEST_F(Checkpoint, LlamaSharesKeys) {
     EXPECT_TRUE(heads.query_subspaces.empty());
     EXPECT_TRUE(heads.singular_values.empty());
     for (int h = 0; h < 6; ++h) {
-      const auto weight = [&](const char* name, int head) {
-        return matrix(12, 2, [&](int i, int j) {
-          return double(c.at(layer + ".input_layernorm.weight", size_t(i))) *
-                 double(c.at(layer + ".self_attn." + name + ".weight",
-                             size_t((head * 2 + j) * 12 + i)));
-        });
+      const auto weight = [&](const std::string& name, int head) {
+        return folded(c, layer + ".input_layernorm.weight",
+                      layer + ".self_attn." + name + ".weight", head, 2);
       };
       expect_head(heads, size_t(h), weight("q_proj", h), weight("k_proj", h / 2), true);
     }
@@ -471,117 +452,6 @@ TEST_F(Families, TheDimensionOfAHeadIsThatOfTheConfiguration) {
             "config.json says");
 }
 
-/// Of every family, whatever it calls its numbers.
-TEST_F(Checkpoint, TheWidthOfAHeadFollowsFromTheConfiguration) {
-  for (const Architecture& one : architectures()) {
-    const auto counts = [&](const std::string& more) {
-      const std::string temperature = one.scaled_by + one.multiplier;
-      std::ofstream(path_) << "{\"" << one.heads << "\": 4, \"" << one.hidden << "\": 64" << more
-                           << (temperature.empty() ? "" : ", \"" + temperature + "\": 4") << "}";
-      return read_model_config(path_, &one).counts;
-    };
-    EXPECT_EQ(counts("").dimensions, 64) << one.name;
-    EXPECT_EQ(counts("").head_dim, one.usual_head_dim > 0 ? one.usual_head_dim : 16) << one.name;
-    if (one.head_dim.empty()) continue;
-    EXPECT_EQ(counts(", \"" + one.head_dim + "\": 32").head_dim, 32) << one.name;
-  }
-  EXPECT_EQ(config_refusal(R"({"n_head": 3, "n_embd": 64})", "gpt2"),
-            "n_embd: is 64, which the 3 heads do not divide");
-}
-
-TEST_F(Checkpoint, TheArchitectureComesFromTheConfiguration) {
-  const auto family = [&](const std::string& type) {
-    std::ofstream(path_)
-        << R"({"model_type": ")" + type +
-               R"(", "num_attention_heads": 4, "n_head": 4, "n_heads": 4, "attention_multiplier": 1,
-                                    "query_pre_attn_scalar": 4})";
-    return read_model_config(path_, nullptr).architecture->name;
-  };
-  for (const Architecture& one : architectures()) {
-    for (const std::string& type : one.model_types()) EXPECT_EQ(family(type), one.name);
-  }
-  const auto refused = [&](const std::string& text) {
-    std::ofstream(path_) << text;
-    return refusal([&] { read_model_config(path_, nullptr); });
-  };
-  EXPECT_EQ(
-      refused("{}"),
-      "model_type: is missing - say by --arch which names the tensors have (allowed: bert, "
-      "bloom, distilbert, falcon, gemma, gemma2, gemma3, glm4, gpt2, gpt_neox, gpt_oss, granite, "
-      "llama, olmo2, opt, phi, phi3, qwen2, qwen3, roberta, smollm3, stablelm, starcoder2, vit)");
-  EXPECT_EQ(
-      refused(R"({"model_type": "gemma9"})"),
-      "model_type: is \"gemma9\" (allowed: bert, bloom, camembert, deit, distilbert, falcon, "
-      "gemma, gemma2, gemma3, gemma3_text, glm4, gpt2, gpt_neox, gpt_oss, granite, llama, "
-      "mistral, mixtral, olmo2, opt, phi, phi3, qwen2, qwen2_5_vl_text, "
-      "qwen2_moe, qwen2_vl_text, qwen3, qwen3_moe, roberta, "
-      "smollm3, stablelm, starcoder2, vit, xlm-roberta) - did you mean \"gemma\"? - other models "
-      "compute attention in other ways: name their tensors with --query and --key");
-  EXPECT_EQ(refused(R"({"model_type": 7})").substr(0, 16), "model_type: is 7");
-}
-
-TEST_F(Checkpoint, TemperaturesComeFromTheConfiguration) {
-  const auto read = [&](const std::string& text) {
-    std::ofstream(path_) << R"({"num_attention_heads": 4, )" + text + "}";
-    return read_model_config(path_, nullptr).counts;
-  };
-  const auto refused = [&](const std::string& text) { return refusal([&] { read(text); }); };
-  EXPECT_EQ(read(R"("model_type": "llama")").temperature, std::nullopt);
-  EXPECT_EQ(read(R"("model_type": "gemma2", "query_pre_attn_scalar": 256)").temperature, 16);
-  EXPECT_EQ(read(R"("model_type": "granite", "attention_multiplier": 0.125)").temperature, 8);
-  EXPECT_EQ(refused(R"("model_type": "gemma2")"), "query_pre_attn_scalar: is missing");
-  EXPECT_EQ(refused(R"("model_type": "granite", "attention_multiplier": -1)"),
-            "attention_multiplier: is -1, needs a number above 0");
-
-  const auto factor = [&](const std::string& scaling) {
-    return read(R"("model_type": "llama", "max_position_embeddings": 64, )" + scaling)
-        .rotary_factor;
-  };
-  EXPECT_EQ(factor(R"("rope_scaling": null)"), 1);
-  EXPECT_EQ(factor(R"("rope_scaling": {"rope_type": "linear", "factor": 4})"), 1);
-  const double yarn = 0.1 * std::log(4.0) + 1;
-  EXPECT_DOUBLE_EQ(factor(R"("rope_scaling": {"type": "yarn", "factor": 4})"), yarn);
-  EXPECT_DOUBLE_EQ(factor(R"("rope_parameters": {"rope_type": "yarn", "factor": 4})"), yarn);
-  EXPECT_EQ(factor(R"("rope_scaling": {"type": "yarn", "factor": 4, "attention_factor": 1.5})"),
-            1.5);
-  EXPECT_DOUBLE_EQ(
-      factor(
-          R"("rope_scaling": {"type": "yarn", "factor": 4, "mscale": 0.5, "mscale_all_dim": 2})"),
-      (0.05 * std::log(4.0) + 1) / (0.2 * std::log(4.0) + 1));
-  EXPECT_DOUBLE_EQ(
-      factor(R"("original_max_position_embeddings": 16, "rope_scaling": {"type": "longrope"})"),
-      std::sqrt(1 + std::log(4.0) / std::log(16.0)));
-  EXPECT_EQ(refused(R"("model_type": "phi", "partial_rotary_factor": 0.5,
-                       "rope_scaling": {"type": "yarn", "factor": 4})"),
-            "rope_scaling: multiplies a part of each query and key, which no temperature does");
-  EXPECT_EQ(
-      refused(R"("model_type": "llama", "rope_parameters": {"full_attention":
-                       {"rope_type": "yarn", "factor": 4}})"),
-      "rope_parameters: multiplies queries and keys of some layers alone - choose layers with "
-      "--query and --key");
-  EXPECT_EQ(refused(R"("model_type": "llama", "rope_scaling": {"type": "yarn"})"),
-            "rope_scaling: has no factor and no attention_factor");
-}
-
-TEST_F(Checkpoint, GroupsOfFalconComeFromItsOwnMembers) {
-  const auto groups = [&](const std::string& text) {
-    std::ofstream(path_) << R"({"model_type": "falcon", "num_attention_heads": 8)" + text + "}";
-    return read_model_config(path_, nullptr).counts.kv_heads;
-  };
-  EXPECT_EQ(groups(""), 1);
-  EXPECT_EQ(groups(R"(, "multi_query": true)"), 1);
-  EXPECT_EQ(groups(R"(, "multi_query": false)"), 8);
-  EXPECT_EQ(groups(R"(, "new_decoder_architecture": true, "num_kv_heads": 2)"), 2);
-}
-
-TEST_F(Checkpoint, ModelsOfTextAndImagesHaveATextModelInside) {
-  std::ofstream(path_) << R"({"model_type": "llava", "text_config": {"model_type": "llama",
-                              "num_attention_heads": 8, "num_key_value_heads": 2}})";
-  const ModelConfig config = read_model_config(path_, nullptr);
-  EXPECT_EQ(config.architecture->name, "llama");
-  EXPECT_EQ(config.counts.kv_heads, 2);
-}
-
 TEST_F(Checkpoint, BiasesAreWeightsOfAConstantCoordinate) {
   SmallCheckpoint c = small_gpt2();
   c.add("transformer.h.1.attn.c_attn.bias", {36}, 7);
@@ -608,71 +478,6 @@ TEST_F(Checkpoint, BiasesAreWeightsOfAConstantCoordinate) {
     }
   }
   EXPECT_EQ(file.layers[1].w_q[0].topRows(12), import(c, of("gpt2")).layers[1].w_q[0]);
-}
-
-TEST_F(Checkpoint, CountsComeFromTheConfiguration) {
-  const auto read = [&](const std::string& text, const char* architecture) {
-    std::ofstream(path_) << text;
-    const HeadCounts counts = read_model_config(path_, &find_architecture(architecture)).counts;
-    return std::vector<int>{counts.heads, counts.kv_heads, counts.layers.value_or(-1)};
-  };
-  using Counts = std::vector<int>;
-  EXPECT_EQ(
-      read(R"({"model_type": "bert", "num_attention_heads": 12, "num_hidden_layers": 6})", "bert"),
-      (Counts{12, 12, 6}));
-  EXPECT_EQ(read(R"({"n_head": 25, "n_layer": 48, "num_key_value_heads": 5})", "gpt2"),
-            (Counts{25, 25, 48}));
-  EXPECT_EQ(read(R"({"model_type": "mistral", "num_attention_heads": 32,
-                     "num_key_value_heads": 8})",
-                 "llama"),
-            (Counts{32, 8, -1}));
-  EXPECT_EQ(read(R"({"num_attention_heads": 32, "num_key_value_heads": null})", "llama"),
-            (Counts{32, 32, -1}));
-  EXPECT_EQ(read(R"({"model_type": "llama", "num_attention_heads": 32, "name": "NaN\"Infinity",
-                     "limit": [0.0, Infinity, -Infinity, NaN]})",
-                 "llama"),
-            (Counts{32, 32, -1}));
-
-  const std::tuple<const char*, const char*, const char*> cases[] = {
-      {"bert", "[]", "is not a JSON object"},
-      {"bert", "{\"a\": NaN, \"b\": [Infinity,\n -Infinity, NaN, x]}",
-       "is not JSON from line 2, column 18 on"},
-      {"bert", "{\"\u00e9\": 1, }", "is not JSON from line 1, column 10 on"},
-      {"bert", "{}", "num_attention_heads: is missing"},
-      {"bert", R"({"num_attention_heads": 4, NaN: 1})", "is not JSON from line 1, column 28 on"},
-      {"bert", R"({"num_attention_heads": Infinity})",
-       "num_attention_heads: is \"Infinity\", needs a whole number from 1 to 1024"},
-      {"llama", R"({"num_attention_heads": 4, "hidden_size": -Infinity})",
-       "hidden_size: is \"-Infinity\", needs a whole number from 1 to 65536"},
-      {"llama", R"({"num_attention_heads": 4, "rope_scaling": {"type": "yarn", "factor": NaN}})",
-       "factor: is \"NaN\", needs a number above 0"},
-      {"gpt2", R"({"n_head": 4, "pruned_heads": {"0": [1, 2]}})",
-       "pruned_heads: is not empty: layers have fewer heads than this file says"},
-      {"gpt2", R"({"num_attention_heads": 12})", "n_head: is missing"},
-      {"bert", R"({"num_attention_heads": 0})",
-       "num_attention_heads: is 0, needs a whole number from 1 to 1024"},
-      {"bert", R"({"num_attention_heads": 12.5})",
-       "num_attention_heads: is 12.5, needs a whole number from 1 to 1024"},
-      {"bert", R"({"num_attention_heads": "12"})",
-       "num_attention_heads: is \"12\", needs a whole number from 1 to 1024"},
-      {"bert", R"({"num_attention_heads": 18446744073709551615})",
-       "num_attention_heads: is 18446744073709551615, needs a whole number from 1 to 1024"},
-      {"bert", R"({"num_attention_heads": 12, "num_hidden_layers": -1})",
-       "num_hidden_layers: is -1, needs a whole number from 1 to 4096"},
-      {"gpt2", R"({"n_head": 12, "scale_attn_weights": false})",
-       "scale_attn_weights: is false (allowed: true) - the temperature is taken to be sqrt(k)"},
-      {"gpt2", R"({"n_head": 12, "scale_attn_by_inverse_layer_idx": true})",
-       "scale_attn_by_inverse_layer_idx: is true (allowed: false) - the temperature is taken to be "
-       "sqrt(k)"},
-      {"bert", R"({"num_attention_heads": 12, "position_embedding_type": "relative_key"})",
-       "position_embedding_type: is \"relative_key\" (allowed: \"absolute\") - other positions add "
-       "to the logits what no projection does"},
-  };
-  for (const auto& [architecture, text, line] : cases) {
-    EXPECT_EQ(config_refusal(text, architecture), line) << text;
-  }
-  EXPECT_EQ(config_refusal("{\"[\\\"[\": [],\n \"a\": " + std::string(100000, '['), "bert"),
-            "is not JSON of at most 100 levels from line 2, column 106 on");
 }
 
 }  // namespace
