@@ -9,7 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/run/run.h"
-#include "engine/scenario/scenario.h"
+#include "engine/scenario/testing/known_world.h"
+#include "engine/scenario/world.h"
 #include "engine/testing/refusal.h"
 #include "kernels/testing/known_cases.h"
 #include "kernels/testing/played_machine.h"
@@ -27,30 +28,22 @@ testing::AssertionResult close(double value, double expected, double tolerance) 
          << value << " against " << expected;
 }
 
-/// What a scenario says besides its heads. JSON arrays are TOML arrays.
-struct Setting {
-  std::string kernel;
-  std::string design = "law = \"normal\"";
-  std::string regression = "{ law = \"zero\" }";
-  std::string noise = "{ law = \"normal\", sd = 1.0 }";
-  int n = 10;
-  int replicates = 8;
-};
+/// A plane of standard normal points with noise alone.
+World noise_world(const std::string& kernel, int n) {
+  return {.n = std::to_string(n),
+          .design = R"({ law = "normal", dim = 2 })",
+          .noise = R"({ law = "normal", sd = 1.0 })",
+          .kernel = kernel};
+}
 
-Scenario scenario(const Setting& setting, const json& matrices, const json& x) {
-  const std::string dim = std::to_string(x.size());
-  const std::string design =
-      setting.design +
-      (setting.design.find("mixture") == std::string::npos ? ", dim = " + dim : "");
-  return parse_scenario(
-      "[scenario]\nname = \"known\"\n[data]\nn = " + std::to_string(setting.n) + "\ndesign = { " +
-          design + " }\nregression = " + setting.regression + "\nnoise = " + setting.noise +
-          "\n[heads]\ncount = " + std::to_string(matrices.size()) +
-          "\ndim = " + std::to_string(matrices[0][0].size()) +
-          "\nsubspaces = { law = \"explicit\", matrices = " + matrices.dump() + " }\nkernel = { " +
-          setting.kernel + " }\n[queries]\nlaw = \"points\"\npoints = [" + x.dump() +
-          "]\n[run]\nseed = 1\nreplicates = " + std::to_string(setting.replicates) + "\n",
-      "known.toml");
+/// Heads of these matrices in a world, seen from x. JSON arrays are TOML arrays.
+Scenario scenario(World world, const json& matrices, const json& x, int replicates = 8) {
+  world.heads = "count = " + std::to_string(matrices.size()) +
+                "\ndim = " + std::to_string(matrices[0][0].size()) +
+                "\nsubspaces = { law = \"explicit\", matrices = " + matrices.dump() + " }";
+  world.queries = "law = \"points\"\npoints = [" + x.dump() + "]";
+  world.run = "seed = 1\nreplicates = " + std::to_string(replicates);
+  return parse_scenario(world.text(), "known.toml");
 }
 
 TheoryModel model_of(const Scenario& scenario) {
@@ -70,11 +63,11 @@ struct Plane {
 };
 
 std::string gaussian(double bandwidth) {
-  return "law = \"gaussian\", bandwidth = " + json(bandwidth).dump();
+  return "{ law = \"gaussian\", bandwidth = " + json(bandwidth).dump() + " }";
 }
 
 TheoryModel noise_model(const Plane& plane, double bandwidth, int n) {
-  return model_of(scenario({.kernel = gaussian(bandwidth), .n = n}, plane.matrices, plane.x));
+  return model_of(scenario(noise_world(gaussian(bandwidth), n), plane.matrices, plane.x));
 }
 
 TEST(FiniteN, GivesTheKnownVariancesOfNoiseAlone) {
@@ -100,17 +93,9 @@ TEST(FiniteN, GivesTheKnownBiasesAndCovariancesOfSignalAndNoise) {
   std::size_t cases = 0;
   for (const char* key : {"finite_n", "softmax_finite_n"}) {
     for (const json& c : test::known(key)) {
-      const std::string kernel =
-          c.contains("bandwidth") ? gaussian(c["bandwidth"])
-                                  : "law = \"softmax\", temperature = " + c["temperature"].dump();
-      const TheoryModel model = model_of(
-          scenario({.kernel = kernel,
-                    .regression = "{ law = \"cosines\", amplitude = " + c["amplitude"].dump() +
-                                  ", frequency = " + c["frequency"].dump() +
-                                  ", phase = " + c["phase"].dump() + " }",
-                    .noise = "{ law = \"normal\", sd = " + c["noise_sd"].dump() + " }",
-                    .n = c["n"]},
-                   c["W"], c["x"]));
+      World world = test::known_world(c);
+      world.run = "seed = 1\nreplicates = 8";
+      const TheoryModel model = theory_model(world.condition());
 
       const FiniteN exact = finite_n(model, 2).at(0);
 
@@ -199,35 +184,37 @@ TEST(FiniteN, RefusesWithTheCertificateWhatItCannotResolve) {
 /// A case where quadrature is hard, and its simulation.
 struct HardCase {
   const char* name;
-  Setting setting;
+  World world;
   Plane plane;
 };
 
 const std::vector<HardCase>& hard_cases() {
   static const std::vector<HardCase> cases = {
-      {"small bandwidth", Setting{.kernel = gaussian(0.05), .n = 50}, Plane(0.5, 0.5, 0.2)},
-      {"far query", Setting{.kernel = gaussian(0.3), .n = 25}, Plane(0.5, 4, 2)},
-      {"two points", Setting{.kernel = gaussian(0.4), .n = 2}, Plane(0.5, 0.5, 0.2)},
-      {"nearly aligned", Setting{.kernel = gaussian(0.3), .n = 25}, Plane(0.999, 0.5, 0.52)},
-      {"nearer", Setting{.kernel = gaussian(0.3), .n = 25}, Plane(0.999999, 0.5, 0.5003)},
-      {"long softmax tilt", Setting{.kernel = "law = \"softmax\", temperature = 0.5", .n = 25},
+      {"small bandwidth", noise_world(gaussian(0.05), 50), Plane(0.5, 0.5, 0.2)},
+      {"far query", noise_world(gaussian(0.3), 25), Plane(0.5, 4, 2)},
+      {"two points", noise_world(gaussian(0.4), 2), Plane(0.5, 0.5, 0.2)},
+      {"nearly aligned", noise_world(gaussian(0.3), 25), Plane(0.999, 0.5, 0.52)},
+      {"nearer", noise_world(gaussian(0.3), 25), Plane(0.999999, 0.5, 0.5003)},
+      {"long softmax tilt", noise_world(R"({ law = "softmax", temperature = 0.5 })", 25),
        Plane(0.5, 4, 1)},
       {"correlated design, heteroscedastic noise, linear regression",
-       Setting{
-           .kernel = gaussian(0.5),
-           .design = "law = \"normal\", mean = [0.5, -0.2], covariance = [[1.0, 0.6], [0.6, 2.0]]",
-           .regression = "{ law = \"linear\", coefficients = [1.0, -0.5] }",
-           .noise = "{ law = \"heteroscedastic\", sd = 0.5, slope = 1.0, direction = [1.0, 0.0] }",
-           .n = 15},
+       World{
+           .n = "15",
+           .design =
+               R"({ law = "normal", dim = 2, mean = [0.5, -0.2], covariance = [[1.0, 0.6], [0.6, 2.0]] })",
+           .regression = R"({ law = "linear", coefficients = [1.0, -0.5] })",
+           .noise = R"({ law = "heteroscedastic", sd = 0.5, slope = 1.0, direction = [1.0, 0.0] })",
+           .kernel = gaussian(0.5)},
        Plane(0.5, 0.5, 0.2)},
       {"mixture design, bumps",
-       Setting{.kernel = gaussian(0.5),
-               .design =
-                   "law = \"mixture\", weights = [0.4, 0.6], means = [[1.0, 0.0], [-1.0, 1.0]], "
-                   "covariances = [[[0.5, 0.2], [0.2, 0.3]], [[0.2, 0.0], [0.0, 0.4]]]",
-               .regression =
-                   "{ law = \"bumps\", heights = [2.0], centres = [[0.5, 0.5]], widths = [0.7] }",
-               .n = 15},
+       World{.n = "15",
+             .design =
+                 "{ law = \"mixture\", weights = [0.4, 0.6], means = [[1.0, 0.0], [-1.0, 1.0]], "
+                 "covariances = [[[0.5, 0.2], [0.2, 0.3]], [[0.2, 0.0], [0.0, 0.4]]] }",
+             .regression =
+                 R"({ law = "bumps", heights = [2.0], centres = [[0.5, 0.5]], widths = [0.7] })",
+             .noise = R"({ law = "normal", sd = 1.0 })",
+             .kernel = gaussian(0.5)},
        Plane(-0.3, 0.5, 0.2)},
   };
   return cases;
@@ -236,9 +223,7 @@ const std::vector<HardCase>& hard_cases() {
 TEST(FiniteN, AgreesWithSimulationInHardCases) {
   for (const HardCase& hard : hard_cases()) {
     SCOPED_TRACE(hard.name);
-    Setting setting = hard.setting;
-    setting.replicates = 20000;
-    const Scenario condition = scenario(setting, hard.plane.matrices, hard.plane.x);
+    const Scenario condition = scenario(hard.world, hard.plane.matrices, hard.plane.x, 20000);
     const QueryEstimates simulated =
         run(condition, {.backend = "cpu", .threads = 1}).conditions.at(0).estimates.queries.at(0);
 
@@ -261,10 +246,11 @@ TEST(FiniteN, AgreesWithSimulationInHardCases) {
 
 /// A narrow kernel's grids grow as 1/b^2: they are refused before they are laid.
 TEST(FiniteN, RefusesKernelsTooNarrowForTheirGrids) {
-  const auto refusal = [](const std::string& kernel, const char* design) -> std::string {
+  const auto refusal = [](double bandwidth, const char* design) {
     return refusal_line([&] {
-      finite_n(model_of(scenario({.kernel = kernel, .design = design, .n = 2},
-                                 {{{1.0}, {0.0}}, {{0.6}, {0.8}}}, {0.5, 0.3})));
+      World world = noise_world(gaussian(bandwidth), 2);
+      world.design = design;
+      finite_n(model_of(scenario(world, {{{1.0}, {0.0}}, {{0.6}, {0.8}}}, {0.5, 0.3})));
     });
   };
   const std::string expected =
@@ -272,34 +258,34 @@ TEST(FiniteN, RefusesKernelsTooNarrowForTheirGrids) {
       "narrow for so few keys - take a larger bandwidth or n, use headlab theory --source "
       "first_order, or simulate with headlab run";
   for (const char* design :
-       {"law = \"normal\"",
-        "law = \"normal\", mean = [0.5, -0.2], covariance = [[1, 0], [0, 2]]"}) {
-    EXPECT_EQ(refusal("law = \"gaussian\", bandwidth = 1e-6", design), expected);
-    EXPECT_EQ(refusal("law = \"gaussian\", bandwidth = 1e-4", design), expected);
-    EXPECT_EQ(refusal("law = \"gaussian\", bandwidth = 2e-3", design), expected);
+       {R"({ law = "normal", dim = 2 })",
+        R"({ law = "normal", dim = 2, mean = [0.5, -0.2], covariance = [[1, 0], [0, 2]] })"}) {
+    for (const double bandwidth : {1e-6, 1e-4, 2e-3}) {
+      EXPECT_EQ(refusal(bandwidth, design), expected) << bandwidth;
+    }
   }
 }
 
 TEST(FiniteN, RefusesOrthogonalPlanesWhoseRegressionIsNoSumOfCosines) {
   const json planes = {{{1, 0}, {0, 1}, {0, 0}, {0, 0}}, {{0, 0}, {0, 0}, {1, 0}, {0, 1}}};
-  Setting setting{.kernel = "law = \"gaussian\", bandwidth = 0.5"};
+  World world = noise_world(gaussian(0.5), 10);
+  world.design = R"({ law = "normal", dim = 4 })";
   const auto obstacle = [&] {
-    const Scenario known = scenario(setting, planes, {0, 0, 0, 0});
+    const Scenario known = scenario(world, planes, {0, 0, 0, 0});
     return finite_n_obstacle(theory_model(known.conditions.at(0)), 0, 1).value_or("");
   };
   EXPECT_EQ(obstacle(), "");
-  setting.regression = "{ law = \"additive\", amplitude = [1, 1, 1, 1], frequency = [1, 1, 1, 1] }";
+  world.regression = "{ law = \"additive\", amplitude = [1, 1, 1, 1], frequency = [1, 1, 1, 1] }";
   EXPECT_EQ(obstacle(), "");
-  setting.regression =
+  world.regression =
       "{ law = \"bumps\", heights = [0.3], centres = [[0, 0, 0, 0]], widths = [2.0] }";
   EXPECT_NE(obstacle().find("needs a regression that is zero or a sum of up to"),
             std::string::npos);
 }
 
 TEST(FiniteN, RefusesTablesThatMemoryDoesNotHold) {
-  const TheoryModel model =
-      model_of(scenario({.kernel = "law = \"gaussian\", bandwidth = 0.05", .n = 2},
-                        {{{1.0}, {0.0}}, {{0.6}, {0.8}}}, {0.5, 0.3}));
+  const TheoryModel model = model_of(
+      scenario(noise_world(gaussian(0.05), 2), {{{1.0}, {0.0}}, {{0.6}, {0.8}}}, {0.5, 0.3}));
   const test::PlayedMachine small{{"HEADLAB_MEMORY_LIMIT", "1000000"}};
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "of memory for the tables of exact finite-n theory",
                       refusal_line([&] { finite_n_head(model, 0, 0); }));
