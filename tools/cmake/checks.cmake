@@ -6,6 +6,18 @@ if(NOT HEADLAB_TESTS)
   return()
 endif()
 set(check_dir ${PROJECT_BINARY_DIR}/checks)
+
+# headlab_check(NAME LABEL [FINDS REGEX] COMMAND ...): a test of that label. With FINDS it is the control of a check:
+# it passes where the output has the regular expression.
+function(headlab_check name label)
+  cmake_parse_arguments(PARSE_ARGV 2 of "" FINDS COMMAND)
+  add_test(NAME ${name} COMMAND ${of_COMMAND})
+  set_tests_properties(${name} PROPERTIES LABELS ${label})
+  if(DEFINED of_FINDS)
+    set_tests_properties(${name} PROPERTIES PASS_REGULAR_EXPRESSION "${of_FINDS}")
+  endif()
+endfunction()
+
 set(HEADLAB_TESTED_PAGES  # of docs/: all of their commands
   real-heads.md hdi.md heads-on-text.md allocation.md claims.md weights-alone.md table-to-verdict.md tables.md measures.md
   precision.md)
@@ -42,7 +54,7 @@ endif()
 # The same compiler command on a header that forgets its includes has to fail.
 file(CONFIGURE OUTPUT ${check_dir}/forgetful.h @ONLY
      CONTENT "#pragma once\ninline std::string forgetful() { return {}; }\n")
-add_test(NAME header_checks_negative_control
+headlab_check(header_checks_negative_control tree FINDS "not name a type|not a member|has not been declared"
   COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -include ${check_dir}/forgetful.h
           -x c++ /dev/null)
 
@@ -56,7 +68,7 @@ endif()
 # The rooms have an order and modules no circle. Each kind of fault is planted in a tree of its own, and
 # has to be found.
 set(layers_script ${CMAKE_CURRENT_SOURCE_DIR}/check/layers.py)
-add_test(NAME layers COMMAND ${HEADLAB_PYTHON3} ${layers_script} ${PROJECT_SOURCE_DIR})
+headlab_check(layers tree COMMAND ${HEADLAB_PYTHON3} ${layers_script} ${PROJECT_SOURCE_DIR})
 # headlab_planted_fault(NAME FOUND FILE TEXT [FILE TEXT...]): the check finds FOUND in a tree of the files.
 function(headlab_planted_fault name found)
   set(tree ${check_dir}/layers_${name})
@@ -64,8 +76,7 @@ function(headlab_planted_fault name found)
     list(POP_FRONT ARGN file text)
     file(CONFIGURE OUTPUT ${tree}/${file} CONTENT "${text}\n" @ONLY)
   endwhile()
-  add_test(NAME layers_finds_${name} COMMAND ${HEADLAB_PYTHON3} ${layers_script} ${tree})
-  set_tests_properties(layers_finds_${name} PROPERTIES PASS_REGULAR_EXPRESSION "${found}" LABELS tree)
+  headlab_check(layers_finds_${name} tree FINDS "${found}" COMMAND ${HEADLAB_PYTHON3} ${layers_script} ${tree})
 endfunction()
 headlab_planted_fault(floor "kernels/wrong.h: includes engine/run/run.h, of a floor above"
   kernels/wrong.h "#include \"engine/run/run.h\"")
@@ -84,7 +95,7 @@ headlab_planted_fault(helper "engine/run/a.h: includes engine/testing/b.h, a hel
 
 # The tree has the sizes in budget.toml. The planted tree has a fault of each kind.
 set(budget_script ${CMAKE_CURRENT_SOURCE_DIR}/check/budget.py)
-add_test(NAME budget COMMAND ${HEADLAB_PYTHON3} ${budget_script} ${PROJECT_SOURCE_DIR})
+headlab_check(budget tree COMMAND ${HEADLAB_PYTHON3} ${budget_script} ${PROJECT_SOURCE_DIR})
 set(planted_tree ${check_dir}/budget)
 foreach(file IN ITEMS
     "kernels/laws.h|#pragma once" "kernels/a.cpp|#include \"kernels/laws.h\"\n#include <Eigen/SVD>"
@@ -101,34 +112,30 @@ foreach(fault IN ITEMS "lines|kernels, lines: 5, and" "files|kernels, files: 4, 
     "tests_alone|kernels/oracle.h: tests alone include it" "one_name|tests of one name: 1" "folder|largest folder: 6, and"
     "words|words of docs/: 3, and")
   string(REGEX MATCH "^([^|]+)\\|(.*)$" parts "${fault}")
-  add_test(NAME budget_finds_${CMAKE_MATCH_1} COMMAND ${HEADLAB_PYTHON3} ${budget_script} ${planted_tree})
-  set_tests_properties(budget_finds_${CMAKE_MATCH_1} PROPERTIES PASS_REGULAR_EXPRESSION "${CMAKE_MATCH_2}" LABELS tree)
+  headlab_check(budget_finds_${CMAKE_MATCH_1} tree FINDS "${CMAKE_MATCH_2}"
+    COMMAND ${HEADLAB_PYTHON3} ${budget_script} ${planted_tree})
 endforeach()
-set_tests_properties(budget PROPERTIES LABELS tree)
 # Another compiler makes others, and so does the CUDA backend.
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\." AND CMAKE_UNITY_BUILD
    AND CMAKE_BUILD_TYPE STREQUAL Release AND NOT CMAKE_CXX_FLAGS AND NOT HEADLAB_CUDA)
   set(archives $<TARGET_FILE:headlab_kernels> $<TARGET_FILE:headlab_engine> $<TARGET_FILE:headlab_validation>
     $<TARGET_FILE:headlab_commands>)
-  add_test(NAME second_copies COMMAND ${HEADLAB_PYTHON3} ${budget_script} ${PROJECT_SOURCE_DIR} --archives ${archives})
-  add_test(NAME second_copies_negative_control
+  headlab_check(second_copies tools
+    COMMAND ${HEADLAB_PYTHON3} ${budget_script} ${PROJECT_SOURCE_DIR} --archives ${archives})
+  headlab_check(second_copies_negative_control tools FINDS "bytes of second copies: [0-9]+, and"
     COMMAND ${HEADLAB_PYTHON3} ${budget_script} ${planted_tree} --archives ${archives})
-  set_tests_properties(second_copies_negative_control PROPERTIES PASS_REGULAR_EXPRESSION "bytes of second copies: [0-9]+, and")
-  set_tests_properties(second_copies second_copies_negative_control PROPERTIES LABELS tools)
 endif()
 
 # Names that were replaced do not come back.
 set(names_script ${CMAKE_CURRENT_SOURCE_DIR}/check/retired_names.py ${CMAKE_CURRENT_SOURCE_DIR}/check/retired_names.txt)
-add_test(NAME retired_names COMMAND ${HEADLAB_PYTHON3} ${names_script} ${PROJECT_SOURCE_DIR})
+headlab_check(retired_names tree COMMAND ${HEADLAB_PYTHON3} ${names_script} ${PROJECT_SOURCE_DIR})
 file(CONFIGURE OUTPUT ${check_dir}/retired_names/engine/old.h CONTENT "struct Study;  // \"Study\"\n" @ONLY)
-add_test(NAME retired_names_negative_control COMMAND ${HEADLAB_PYTHON3} ${names_script} ${check_dir}/retired_names)
-set_tests_properties(retired_names_negative_control PROPERTIES PASS_REGULAR_EXPRESSION "old.h:1: Study is Scenario now")
-set_tests_properties(layers retired_names retired_names_negative_control PROPERTIES LABELS tree)
+headlab_check(retired_names_negative_control tree FINDS "old.h:1: Study is Scenario now"
+  COMMAND ${HEADLAB_PYTHON3} ${names_script} ${check_dir}/retired_names)
 
 # Links of pages lead to pages and sections that are there, and sources name pages that are there.
 set(links_script ${CMAKE_CURRENT_SOURCE_DIR}/check/links.py)
-add_test(NAME links COMMAND ${HEADLAB_PYTHON3} ${links_script} ${PROJECT_SOURCE_DIR})
-set_tests_properties(links PROPERTIES LABELS tree)
+headlab_check(links tree COMMAND ${HEADLAB_PYTHON3} ${links_script} ${PROJECT_SOURCE_DIR})
 set(gone gone)
 file(CONFIGURE OUTPUT ${check_dir}/links/pages/page.md CONTENT
      "# A page\n[right](page.md#a-page) [page](gone.md) [section](page.md#no-section) `[code](gone.md)`\n" @ONLY)
@@ -137,8 +144,8 @@ foreach(fault IN ITEMS "page|pages/page.md:2: gone.md: is not there" "section|pa
     "source|kernels/a.h:1: docs/@gone@.md: is not there" "no_more|1 pages, 3 finds")
   string(REGEX MATCH "^([^|]+)\\|(.*)$" parts "${fault}")
   string(CONFIGURE "${CMAKE_MATCH_2}" wanted @ONLY)
-  add_test(NAME links_finds_${CMAKE_MATCH_1} COMMAND ${HEADLAB_PYTHON3} ${links_script} ${check_dir}/links)
-  set_tests_properties(links_finds_${CMAKE_MATCH_1} PROPERTIES PASS_REGULAR_EXPRESSION "${wanted}" LABELS tree)
+  headlab_check(links_finds_${CMAKE_MATCH_1} tree FINDS "${wanted}"
+    COMMAND ${HEADLAB_PYTHON3} ${links_script} ${check_dir}/links)
 endforeach()
 
 # Braces that GCC 12 destroys twice: tools/test has braces.py read the product. Here its control, of which
@@ -146,28 +153,21 @@ endforeach()
 add_executable(braces_control check/braces_control.cpp)
 target_link_libraries(braces_control PRIVATE headlab_flags)
 add_dependencies(tools_tests braces_control)
-add_test(NAME braces_control COMMAND braces_control)
-add_test(NAME braces_negative_control COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/braces.py
-         --control ${CMAKE_CURRENT_SOURCE_DIR}/check/braces_control.cpp)
-set_tests_properties(braces_control braces_negative_control PROPERTIES LABELS tools)
+headlab_check(braces_control tools COMMAND braces_control)
+headlab_check(braces_negative_control tools COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/braces.py
+              --control ${CMAKE_CURRENT_SOURCE_DIR}/check/braces_control.cpp)
 
 # Absolute paths are definitions of the files that use them alone, for the sake of compiler caches.
 set(paths_script ${CMAKE_CURRENT_SOURCE_DIR}/check/path_definitions.py)
-add_test(NAME path_definitions
+headlab_check(path_definitions tree
   COMMAND ${HEADLAB_PYTHON3} ${paths_script} ${PROJECT_BINARY_DIR}/compile_commands.json ${PROJECT_SOURCE_DIR})
 file(CONFIGURE OUTPUT ${check_dir}/path_definitions.json @ONLY CONTENT
   "[{\"directory\": \"@check_dir@\", \"file\": \"forgetful.h\", \"command\": \"c++ -DFOLDER=\\\"@PROJECT_SOURCE_DIR@/x\\\"\"}]\n")
-add_test(NAME path_definitions_negative_control
+headlab_check(path_definitions_negative_control tree FINDS "forgetful.h: does not use FOLDER, a path"
   COMMAND ${HEADLAB_PYTHON3} ${paths_script} ${check_dir}/path_definitions.json ${PROJECT_SOURCE_DIR})
-set_tests_properties(path_definitions_negative_control PROPERTIES
-  PASS_REGULAR_EXPRESSION "forgetful.h: does not use FOLDER, a path")
-set_tests_properties(path_definitions path_definitions_negative_control PROPERTIES LABELS tree)
-
-set_tests_properties(header_checks_negative_control PROPERTIES LABELS tree
-  PASS_REGULAR_EXPRESSION "not name a type|not a member|has not been declared")
 
 # What `cmake --install` leaves is enough to build and run a program against.
-add_test(NAME install_example
+headlab_check(install_example tools
   COMMAND ${CMAKE_COMMAND}
     -D BUILD_DIR=${PROJECT_BINARY_DIR} -D EXAMPLE_DIR=${CMAKE_CURRENT_SOURCE_DIR}/example
     -D WORK_DIR=${check_dir}/install_example -D DATA_DIR=${CMAKE_INSTALL_DATADIR}
@@ -176,44 +176,42 @@ add_test(NAME install_example
     -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/check_install.cmake)
 
 # Result files open in what users read them with.
-add_test(NAME xarray
+headlab_check(xarray tools
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/xarray_check.py $<TARGET_FILE:headlab>)
 add_test(NAME tables
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/table_check.py $<TARGET_FILE:headlab>
           ${PROJECT_SOURCE_DIR})
-add_test(NAME datasets
+headlab_check(datasets tools
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/dataset_check.py $<TARGET_FILE:headlab>)
-add_test(NAME bench_programs
+headlab_check(bench_programs tools
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/bench/bench_check.py $<TARGET_FILE:headlab>)
-add_test(NAME heads_of_checkpoints
+headlab_check(heads_of_checkpoints tools
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/heads_check.py $<TARGET_FILE:headlab>)
-add_test(NAME heads_of_models
+headlab_check(heads_of_models tools
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/models_check.py $<TARGET_FILE:headlab>)
-# Reports are well-formed, and a browser shows all of their figures without asking for anything.
-add_test(NAME reports
+# Reports are well-formed, and a browser shows all of their figures without asking for anything. Tests labelled
+# services, a part of tools/test, start services or take long.
+headlab_check(reports tools
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/report_check.py $<TARGET_FILE:headlab>)
-add_test(NAME reports_in_browser
+headlab_check(reports_in_browser services
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/report_check.py $<TARGET_FILE:headlab> --browser)
 # Scripts of docs/clusters.md under a Slurm of the test's own.
-add_test(NAME slurm
+headlab_check(slurm services
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/slurm_check.py $<TARGET_FILE:headlab>
           ${PROJECT_SOURCE_DIR}/docs/clusters.md)
 # Formulas for large clusters agree with a simulation, and with wrong constants they do not.
-add_test(NAME cluster_model
+headlab_check(cluster_model tree
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/cluster_model.py)
-add_test(NAME cluster_model_negative_control
+headlab_check(cluster_model_negative_control tree
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/cluster_model.py --wrong)
 set_tests_properties(cluster_model_negative_control PROPERTIES WILL_FAIL ON)
-set_tests_properties(cluster_model cluster_model_negative_control PROPERTIES LABELS tree)
 # Those for mpirun, GNU parallel, Dask and Snakemake; tools/test installs the last two.
-add_test(NAME recipes
+headlab_check(recipes services
   COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/recipes_check.py $<TARGET_FILE:headlab>
           ${PROJECT_SOURCE_DIR}/docs/clusters.md ${PROJECT_SOURCE_DIR}/build/drivers)
 set_tests_properties(
   xarray datasets bench_programs heads_of_checkpoints heads_of_models reports_in_browser slurm recipes
   PROPERTIES SKIP_RETURN_CODE 77)
-# These start services or take long: the part `services` of tools/test.
-set_tests_properties(slurm recipes reports_in_browser PROPERTIES LABELS services)
 # Runs shared by the ranks of mpirun.
 if(HEADLAB_MPI)
   add_test(NAME mpi
@@ -252,47 +250,41 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   target_link_libraries(headlab_fault_injector PRIVATE ${CMAKE_DL_LIBS})
   set(faults ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/faults)
   foreach(kind IN ITEMS kill 28 read-5)
-    add_test(NAME faults.${kind} COMMAND ${faults} $<TARGET_FILE:headlab> $<TARGET_FILE:headlab_fault_injector>
-             --kinds ${kind} --most 4)
-    set_tests_properties(faults.${kind} PROPERTIES LABELS tools)
+    headlab_check(faults.${kind} tools COMMAND ${faults} $<TARGET_FILE:headlab> $<TARGET_FILE:headlab_fault_injector>
+                  --kinds ${kind} --most 4)
   endforeach()
   # Of commands that do not meet libhdf5, which does not survive every allocation that fails inside of it.
-  add_test(NAME faults.memory COMMAND ${faults} $<TARGET_FILE:headlab> $<TARGET_FILE:headlab_fault_injector>
-           --kinds memory --most-memory 12 --only theory --only "dataset npy")
-  set_tests_properties(faults.memory PROPERTIES LABELS tools)
+  headlab_check(faults.memory tools COMMAND ${faults} $<TARGET_FILE:headlab> $<TARGET_FILE:headlab_fault_injector>
+                --kinds memory --most-memory 12 --only theory --only "dataset npy")
   # A program that removes a file of the user.
   file(WRITE ${check_dir}/careless "#!/bin/sh\nrm -f precious.txt\nexec '${PROJECT_BINARY_DIR}/headlab' \"$@\"\n")
   file(CHMOD ${check_dir}/careless PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
-  add_test(NAME faults_find_a_lost_file COMMAND ${faults} ${check_dir}/careless
-           $<TARGET_FILE:headlab_fault_injector> --kinds 28 --most 2 --only theory)
-  set_tests_properties(faults_find_a_lost_file PROPERTIES PASS_REGULAR_EXPRESSION "precious.txt is lost" LABELS tools)
+  headlab_check(faults_find_a_lost_file tools FINDS "precious.txt is lost" COMMAND ${faults} ${check_dir}/careless
+                $<TARGET_FILE:headlab_fault_injector> --kinds 28 --most 2 --only theory)
 endif()
 
 # Files that are damaged are refused, or nothing that is shown changes. A reader that checks nothing is found.
 set(damage ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/damage)
-add_test(NAME damage COMMAND ${damage} $<TARGET_FILE:headlab> --flips 30)
+headlab_check(damage tools COMMAND ${damage} $<TARGET_FILE:headlab> --flips 30)
 file(WRITE ${check_dir}/credulous "#!/bin/sh\nexec cksum \"$2\"\n")
 file(CHMOD ${check_dir}/credulous PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
-add_test(NAME damage_finds_a_credulous_reader COMMAND ${damage} ${check_dir}/credulous --maker $<TARGET_FILE:headlab>
-         --only results.nc --flips 4)
-set_tests_properties(damage_finds_a_credulous_reader PROPERTIES PASS_REGULAR_EXPRESSION "shows another thing")
-set_tests_properties(damage damage_finds_a_credulous_reader PROPERTIES LABELS tools)
+headlab_check(damage_finds_a_credulous_reader tools FINDS "shows another thing" COMMAND ${damage}
+              ${check_dir}/credulous --maker $<TARGET_FILE:headlab> --only results.nc --flips 4)
 
 # The program does what the tests of its behaviour say, which are text.
 set(behaviour_script ${CMAKE_CURRENT_SOURCE_DIR}/check/behaviour.py)
 file(GLOB behaviours CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cli/behaviour/*.txt)
 foreach(behaviour IN LISTS behaviours)
   cmake_path(GET behaviour STEM subject)
-  add_test(NAME behaviour.${subject} COMMAND ${HEADLAB_PYTHON3} ${behaviour_script} $<TARGET_FILE:headlab> ${behaviour})
-  set_tests_properties(behaviour.${subject} PROPERTIES LABELS tools)
+  headlab_check(behaviour.${subject} tools
+    COMMAND ${HEADLAB_PYTHON3} ${behaviour_script} $<TARGET_FILE:headlab> ${behaviour})
 endforeach()
 # headlab_faulty_behaviour(NAME FOUND LINES...): the runner finds FOUND in a test of the lines.
 function(headlab_faulty_behaviour name found)
   list(JOIN ARGN "\n" lines)
   file(CONFIGURE OUTPUT ${check_dir}/behaviour/${name}.txt CONTENT "== it fails\n${lines}\n" @ONLY)
-  add_test(NAME behaviour_finds_${name} COMMAND ${HEADLAB_PYTHON3} ${behaviour_script} $<TARGET_FILE:headlab>
-           ${check_dir}/behaviour/${name}.txt)
-  set_tests_properties(behaviour_finds_${name} PROPERTIES PASS_REGULAR_EXPRESSION "${found}" LABELS tools)
+  headlab_check(behaviour_finds_${name} tools FINDS "${found}" COMMAND ${HEADLAB_PYTHON3} ${behaviour_script}
+                $<TARGET_FILE:headlab> ${check_dir}/behaviour/${name}.txt)
 endfunction()
 headlab_faulty_behaviour(code "exit code 2 for 0\n$"
   "$ headlab rewind" "! ...")
@@ -333,10 +325,9 @@ if(HEADLAB_CUDA)
   headlab_keep_ptxas_log(spilling)
   function(headlab_add_spill_test name target)
     set(objects $<FILTER:$<TARGET_OBJECTS:${target}>,INCLUDE,\\.cu\\.o$>)
-    add_test(NAME ${name}
+    headlab_check(${name} cuda
       COMMAND ${CMAKE_COMMAND} -D "OBJECTS=$<JOIN:${objects},|>" -D SCRATCH=${check_dir}/${name}.txt
               -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/check_spills.cmake)
-    set_tests_properties(${name} PROPERTIES LABELS cuda)
   endfunction()
   headlab_add_spill_test(cuda_spills headlab_kernels)
   headlab_add_spill_test(cuda_spills_negative_control spilling)
@@ -349,10 +340,8 @@ if(HEADLAB_CUDA)
     target_link_libraries(${name} PRIVATE headlab_kernels headlab_flags)
     set_target_properties(${name} PROPERTIES
       CUDA_PTX_COMPILATION ON CUDA_ARCHITECTURES 90-virtual CUDA_COMPILER_LAUNCHER "")
-    add_test(NAME ${name}
-      COMMAND ${CMAKE_COMMAND} -D PTX=$<TARGET_OBJECTS:${name}>
-              -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/check_exact.cmake)
-    set_tests_properties(${name} PROPERTIES LABELS cuda)
+    headlab_check(${name} cuda COMMAND ${CMAKE_COMMAND} -D PTX=$<TARGET_OBJECTS:${name}>
+                  -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/check_exact.cmake)
   endfunction()
   headlab_add_exact_test(cuda_draws_are_exact ${PROJECT_SOURCE_DIR}/kernels/cuda/draws.cu)
   headlab_add_exact_test(cuda_draws_are_exact_negative_control cmake/approximate.cu)
@@ -363,36 +352,32 @@ endif()
 # What is carried to a machine with a GPU needs the C library alone (headlab_portable); headlab needs more, which is
 # found.
 if(HEADLAB_CUDA)
-  add_test(NAME portable_negative_control COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:headlab>
-           -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/check_portable.cmake)
-  set_tests_properties(portable_negative_control PROPERTIES LABELS cuda
-    PASS_REGULAR_EXPRESSION "cannot be carried to another machine, needs[\n ]+libhwy[^\n]*libnetcdf")
+  headlab_check(portable_negative_control cuda
+    FINDS "cannot be carried to another machine, needs[\n ]+libhwy[^\n]*libnetcdf"
+    COMMAND ${CMAKE_COMMAND} -D PROGRAM=$<TARGET_FILE:headlab>
+            -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/check_portable.cmake)
 endif()
 
 # The check of a machine with a GPU ends as it says: with stand-ins for the driver and the programs.
-add_test(NAME gpu_check
+headlab_check(gpu_check tools
   COMMAND ${HEADLAB_PYTHON3} -B ${CMAKE_CURRENT_SOURCE_DIR}/check/gpu_check_test.py ${CMAKE_CXX_COMPILER})
-set_tests_properties(gpu_check PROPERTIES LABELS tools)
 
 # docs/dependencies.md says where Thrust is called and how often.
-add_test(NAME thrust_calls COMMAND ${CMAKE_COMMAND} -D PAGE=${PROJECT_SOURCE_DIR}/docs/dependencies.md
+headlab_check(thrust_calls tools COMMAND ${CMAKE_COMMAND} -D PAGE=${PROJECT_SOURCE_DIR}/docs/dependencies.md
   -D KERNELS=${PROJECT_SOURCE_DIR}/kernels -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/check_thrust.cmake)
 file(COPY ${PROJECT_SOURCE_DIR}/kernels/cuda/rows.cu DESTINATION ${check_dir}/thrust/cuda)
 file(CONFIGURE OUTPUT ${check_dir}/thrust/cuda/other.cu CONTENT "auto n = thrust::reduce(a, b);\n" @ONLY)
-add_test(NAME thrust_calls_negative_control COMMAND ${CMAKE_COMMAND} -D PAGE=${PROJECT_SOURCE_DIR}/docs/dependencies.md
+headlab_check(thrust_calls_negative_control tools FINDS "other.cu: calls Thrust" COMMAND ${CMAKE_COMMAND} -D PAGE=${PROJECT_SOURCE_DIR}/docs/dependencies.md
   -D KERNELS=${check_dir}/thrust -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/check_thrust.cmake)
-set_tests_properties(thrust_calls_negative_control PROPERTIES PASS_REGULAR_EXPRESSION "other.cu: calls Thrust")
-set_tests_properties(thrust_calls thrust_calls_negative_control PROPERTIES LABELS tools)
 
 # Machine code is counted where there is a disassembler: no kernel is more expensive than its row of the
 # table, and one that divides in its tile loop is found; none orders its loads with
 # writes, except Thrust's, in rows.cu.
 set(slots_script ${CMAKE_CURRENT_SOURCE_DIR}/check/slots.py)
 set(slots_table ${CMAKE_CURRENT_SOURCE_DIR}/check/slots.toml)
-add_test(NAME slots_unit COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/slots_test.py)
-add_test(NAME slots_page COMMAND ${HEADLAB_PYTHON3} ${slots_script} ${slots_table}
+headlab_check(slots_unit tree COMMAND ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/slots_test.py)
+headlab_check(slots_page tree COMMAND ${HEADLAB_PYTHON3} ${slots_script} ${slots_table}
          --page ${PROJECT_SOURCE_DIR}/docs/measured/slots.md)
-set_tests_properties(slots_unit slots_page PROPERTIES LABELS tree)
 if(HEADLAB_CUDA)
   add_library(dividing OBJECT cmake/dividing.cu)
   target_link_libraries(dividing PRIVATE headlab_flags)
@@ -408,8 +393,3 @@ if(HEADLAB_CUDA)
   set_tests_properties(cuda_slots_negative_control PROPERTIES PASS_REGULAR_EXPRESSION
     "not as it says:\n[^\n]*ordered_kernel[^\n]*: 1 loads of global memory[^\n]*\ncontrol, dividing: [0-9.]+ slots a weight, 3.6 in its row")
 endif()
-
-set_tests_properties(
-  install_example xarray datasets
-  bench_programs heads_of_checkpoints heads_of_models reports
-  PROPERTIES LABELS tools)
