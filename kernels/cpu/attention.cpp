@@ -135,10 +135,10 @@ class QueryTile {
     const std::size_t size = rows_.size() * keys_.size();
     const LaneRows<const T> heads{weights_.data(), shape_.heads, size, size};
     ByRows of_pairs(at(shape_.heads), at(shape_.heads));
-    lane_product_transposed<T, double>(heads, heads,
-                                       {of_pairs.data(), shape_.heads, shape_.heads, shape_.heads});
+    lane_arithmetic<T>().product_transposed(
+        heads, heads, {of_pairs.data(), shape_.heads, shape_.heads, shape_.heads});
     sums.overlap = of_pairs;
-    absolute_differences<T>(heads, of_pairs.data());
+    lane_arithmetic<T>().absolute_differences(heads, of_pairs.data());
     sums.variation = (of_pairs + of_pairs.transpose()) / 2;
     for (std::size_t h = 0; h < shape_.heads; ++h) {
       for (std::size_t r = 0; r < rows_.size(); ++r) {
@@ -168,8 +168,9 @@ class QueryTile {
         change.middleRows(at(l * count), at(count)) -= all.middleRows(at(h * count), at(count));
       }
       // A metric is its own transpose.
-      lane_product<double, double>({change.data(), all_rows, e, e}, {metrics[h].data(), e, e, e},
-                                   {changed.data(), all_rows, e, e});
+      lane_arithmetic<double>().product_in_double({change.data(), all_rows, e, e},
+                                                  {metrics[h].data(), e, e, e},
+                                                  {changed.data(), all_rows, e, e});
       for (std::size_t l = 0; l < shape_.heads; ++l) {
         const auto own = change.middleRows(at(l * count), at(count));
         const auto other = changed.middleRows(at(l * count), at(count));
@@ -198,9 +199,9 @@ class QueryTile {
   ByRows weighted(const T* weights, std::size_t count, std::size_t group) const {
     ByRows out(at(count), at(shape_.e));
     const T* values = sequence_.v.data() + (group * shape_.keys + keys_.begin) * shape_.e;
-    lane_product<T, double>({weights, count, keys_.size(), keys_.size()},
-                            {values, keys_.size(), shape_.e, shape_.e},
-                            {out.data(), count, shape_.e, shape_.e});
+    lane_arithmetic<T>().product_in_double({weights, count, keys_.size(), keys_.size()},
+                                           {values, keys_.size(), shape_.e, shape_.e},
+                                           {out.data(), count, shape_.e, shape_.e});
     return out;
   }
 

@@ -99,6 +99,10 @@ template <class T>
 HWY_INLINE LeftFactor<T> by_rows(LaneRows<const T> a) {
   return {a.data, a.rows, a.columns, Strides{a.stride, 1}};
 }
+template <class T>
+HWY_INLINE LeftFactor<T> by_columns(LaneRows<const T> a) {
+  return {a.data, a.columns, a.rows, Strides{1, a.stride}};
+}
 
 /// \param panel [256][2 vectors] and sums [max_rows][2 vectors], to work in
 /// \param fill fill(j, columns, k, depth) copies that part of the right factor into the panel
@@ -154,21 +158,6 @@ HWY_INLINE void any_product(const LeftFactor<T>& a, LaneRows<const T> b, LaneRow
         }
       },
       term, add);
-}
-
-template <class T, class Out>
-HWY_INLINE void any_transposed(LaneRows<const T> a, LaneRows<const T> b, LaneRows<Out> out,
-                               T* panel) {
-  constexpr std::size_t width = 2 * lanes_of<T>;
-  product_by_panels(by_rows(a), b.rows, out, panel,
-                    [&](std::size_t j, std::size_t columns, std::size_t k, std::size_t depth)
-                        HWY_ATTR {
-                          for (std::size_t c = 0; c < width; ++c) {
-                            for (std::size_t i = 0; i < depth; ++i) {
-                              panel[i * width + c] = c < columns ? b.row(j + c)[k + i] : T(0);
-                            }
-                          }
-                        });
 }
 
 // ---- Rows ----
@@ -227,178 +216,143 @@ HWY_INLINE void add_differences(const T* row, const T* others, std::size_t strid
   }
 }
 
-/// Part after part of all rows, so that they are in the cache for all pairs.
 template <class T>
-HWY_INLINE void any_differences(LaneRows<const T> a, double* sums) {
-  constexpr std::size_t part = 64 * lanes_of<T>, at_once = 4;
-  std::fill_n(sums, a.rows * a.rows, 0.0);
-  for (std::size_t begin = 0; begin < a.columns; begin += part) {
-    const std::size_t n = std::min(part, a.columns - begin);
-    for (std::size_t h = 1; h < a.rows; ++h) {
-      for (std::size_t l = 0; l < h; l += at_once) {
-        with_rows<at_once>(std::min(at_once, h - l), [&]<std::size_t Rows>() HWY_ATTR {
-          add_differences<Rows>(a.row(h) + begin, a.row(l) + begin, a.stride, n,
-                                sums + h * a.rows + l);
+class Arithmetic final : public LaneArithmetic<T> {
+  using In = LaneRows<const T>;
+  using LaneArithmetic<T>::panel;
+
+ public:
+  HWY_ATTR void product(In a, In b, LaneRows<T> out) const override {
+    any_product(by_rows(a), b, out, panel());
+  }
+  HWY_ATTR void product_in_double(In a, In b, LaneRows<double> out) const override {
+    any_product(by_rows(a), b, out, panel());
+  }
+  HWY_ATTR void distances(In a, In b, LaneRows<T> out) const override {
+    any_product(by_rows(a), b, out, panel(), DistanceTerm{});
+  }
+  HWY_ATTR void add_product_of_columns(In a, In b, LaneRows<T> out) const override {
+    any_product(by_columns(a), b, out, panel(), ProductTerm{}, true);
+  }
+  HWY_ATTR void product_of_columns(In a, In b, LaneRows<double> out) const override {
+    any_product(by_columns(a), b, out, panel());
+  }
+  HWY_ATTR void product_transposed(In a, In b, LaneRows<double> out) const override {
+    T* const columns_of_b = panel();
+    constexpr std::size_t width = 2 * lanes_of<T>;
+    product_by_panels(
+        by_rows(a), b.rows, out, columns_of_b,
+        [&](std::size_t j, std::size_t columns, std::size_t k, std::size_t depth) HWY_ATTR {
+          for (std::size_t c = 0; c < width; ++c) {
+            for (std::size_t i = 0; i < depth; ++i) {
+              columns_of_b[i * width + c] = c < columns ? b.row(j + c)[k + i] : T(0);
+            }
+          }
         });
+  }
+  /// Part after part of all rows, so that they are in the cache for all pairs.
+  HWY_ATTR void absolute_differences(In a, double* sums) const override {
+    constexpr std::size_t part = 64 * lanes_of<T>, at_once = 4;
+    std::fill_n(sums, a.rows * a.rows, 0.0);
+    for (std::size_t begin = 0; begin < a.columns; begin += part) {
+      const std::size_t n = std::min(part, a.columns - begin);
+      for (std::size_t h = 1; h < a.rows; ++h) {
+        for (std::size_t l = 0; l < h; l += at_once) {
+          with_rows<at_once>(std::min(at_once, h - l), [&]<std::size_t Rows>() HWY_ATTR {
+            add_differences<Rows>(a.row(h) + begin, a.row(l) + begin, a.stride, n,
+                                  sums + h * a.rows + l);
+          });
+        }
       }
     }
   }
-}
-
-template <class T>
-HWY_INLINE double any_softmax(const SoftmaxRow<T>& row, T* x, std::size_t n) {
-  constexpr Tag<T> tag;
-  constexpr std::size_t lanes = lanes_of<T>;
-  const auto number = [&](double value) HWY_ATTR { return hn::Set(tag, static_cast<T>(value)); };
-  const double to_cap = row.softcap > 0 ? row.scale / row.softcap : row.scale;
-  constexpr T none = std::numeric_limits<T>::lowest();
-  Lanes<T> largest = hn::Set(tag, none);
-  for (std::size_t i = 0; i < n; i += lanes) {
-    const std::size_t count = std::min(lanes, n - i);
-    Lanes<T> u = hn::Mul(load_some(x + i, count), number(to_cap));
-    if (row.softcap > 0) u = hn::Mul(hn::Tanh(tag, u), number(row.softcap));
-    if (row.slope != 0) {
-      const Lanes<T> at = hn::Iota(tag, static_cast<T>(row.first + static_cast<double>(i)));
-      u = hn::MulAdd(number(row.slope), at, u);
-    }
-    if (row.bias != nullptr) u = hn::Add(u, load_some(row.bias + i, count));
-    if (row.unseen != nullptr) {
-      HWY_ALIGN T seen[lanes_of<T>];
-      hn::Store(u, tag, seen);
-      for (std::size_t j = 0; j < count; ++j) {
-        if (row.unseen[i + j] != 0) seen[j] = none;
+  HWY_ATTR double softmax(const SoftmaxRow<T>& row, T* x, std::size_t n) const override {
+    constexpr Tag<T> tag;
+    constexpr std::size_t lanes = lanes_of<T>;
+    const auto number = [&](double value) HWY_ATTR { return hn::Set(tag, static_cast<T>(value)); };
+    const double to_cap = row.softcap > 0 ? row.scale / row.softcap : row.scale;
+    constexpr T none = std::numeric_limits<T>::lowest();
+    Lanes<T> largest = hn::Set(tag, none);
+    for (std::size_t i = 0; i < n; i += lanes) {
+      const std::size_t count = std::min(lanes, n - i);
+      Lanes<T> u = hn::Mul(load_some(x + i, count), number(to_cap));
+      if (row.softcap > 0) u = hn::Mul(hn::Tanh(tag, u), number(row.softcap));
+      if (row.slope != 0) {
+        const Lanes<T> at = hn::Iota(tag, static_cast<T>(row.first + static_cast<double>(i)));
+        u = hn::MulAdd(number(row.slope), at, u);
       }
-      u = hn::Load(tag, seen);
+      if (row.bias != nullptr) u = hn::Add(u, load_some(row.bias + i, count));
+      if (row.unseen != nullptr) {
+        HWY_ALIGN T seen[lanes_of<T>];
+        hn::Store(u, tag, seen);
+        for (std::size_t j = 0; j < count; ++j) {
+          if (row.unseen[i + j] != 0) seen[j] = none;
+        }
+        u = hn::Load(tag, seen);
+      }
+      store_some(u, x + i, count);
+      // Not of NaN, which stays in the sum.
+      largest = hn::IfThenElse(hn::And(hn::FirstN(tag, count), hn::Gt(u, largest)), u, largest);
     }
-    store_some(u, x + i, count);
-    // Not of NaN, which stays in the sum.
-    largest = hn::IfThenElse(hn::And(hn::FirstN(tag, count), hn::Gt(u, largest)), u, largest);
+    double most =
+        std::max(row.lowest, static_cast<double>(hn::GetLane(hn::MaxOfLanes(tag, largest))));
+    if (!(most > row.lowest)) {
+      std::fill_n(x, n, T(0));
+      return -std::numeric_limits<double>::infinity();
+    }
+    if (row.has_sink) most = std::max(most, row.sink);
+    // Differences that are far below 0 are taken to -1000, whose exponential is 0 in both types.
+    double sum = sum_of_row<T>(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
+      const Lanes<T> from = hn::Max(hn::Sub(load_some(x + i, count), number(most)), number(-1000));
+      const Lanes<T> e = hn::IfThenElseZero(hn::FirstN(tag, count), hn::Exp(tag, from));
+      store_some(e, x + i, count);
+      return e;
+    });
+    if (row.has_sink) sum += std::exp(row.sink - most);
+    for (std::size_t i = 0; i < n; i += lanes) {
+      const std::size_t count = std::min(lanes, n - i);
+      store_some(hn::Div(load_some(x + i, count), number(sum)), x + i, count);
+    }
+    return most + std::log(sum);
   }
-  double most =
-      std::max(row.lowest, static_cast<double>(hn::GetLane(hn::MaxOfLanes(tag, largest))));
-  if (!(most > row.lowest)) {
-    std::fill_n(x, n, T(0));
-    return -std::numeric_limits<double>::infinity();
+  HWY_ATTR double softmax_slopes(const T* weights, T* slopes, std::size_t n,
+                                 double by_log_sum) const override {
+    constexpr Tag<T> tag;
+    constexpr std::size_t lanes = lanes_of<T>;
+    const double mean = sum_of_row<T>(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
+      return hn::Mul(load_some(weights + i, count), load_some(slopes + i, count));
+    });
+    const double from_mean = mean - by_log_sum;
+    const Lanes<T> centre = hn::Set(tag, static_cast<T>(from_mean));
+    for (std::size_t i = 0; i < n; i += lanes) {
+      const std::size_t count = std::min(lanes, n - i);
+      const Lanes<T> from = hn::Sub(load_some(slopes + i, count), centre);
+      store_some(hn::Mul(load_some(weights + i, count), from), slopes + i, count);
+    }
+    return from_mean;
   }
-  if (row.has_sink) most = std::max(most, row.sink);
-  // Differences that are far below 0 are taken to -1000, whose exponential is 0 in both types.
-  double sum = sum_of_row<T>(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
-    const Lanes<T> from = hn::Max(hn::Sub(load_some(x + i, count), number(most)), number(-1000));
-    const Lanes<T> e = hn::IfThenElseZero(hn::FirstN(tag, count), hn::Exp(tag, from));
-    store_some(e, x + i, count);
-    return e;
-  });
-  if (row.has_sink) sum += std::exp(row.sink - most);
-  for (std::size_t i = 0; i < n; i += lanes) {
-    const std::size_t count = std::min(lanes, n - i);
-    store_some(hn::Div(load_some(x + i, count), number(sum)), x + i, count);
+  HWY_ATTR double cap_slopes(double scale, double softcap, const T* x, T* slopes,
+                             std::size_t n) const override {
+    constexpr Tag<T> tag;
+    const Lanes<T> factor = hn::Set(tag, static_cast<T>(scale / softcap));
+    return sum_of_row<T>(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
+      const Lanes<T> u = hn::Mul(load_some(x + i, count), factor);
+      const Lanes<T> share = hn::Tanh(tag, u);
+      const Lanes<T> steepness = hn::NegMulAdd(share, share, hn::Set(tag, T(1)));
+      const Lanes<T> slope = load_some(slopes + i, count);
+      store_some(hn::Mul(slope, steepness), slopes + i, count);
+      return hn::Mul(slope, hn::NegMulAdd(u, steepness, share));
+    });
   }
-  return most + std::log(sum);
-}
+};
 
-template <class T>
-HWY_INLINE double any_slopes(const T* weights, T* slopes, std::size_t n, double by_log_sum) {
-  constexpr Tag<T> tag;
-  constexpr std::size_t lanes = lanes_of<T>;
-  const double mean = sum_of_row<T>(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
-    return hn::Mul(load_some(weights + i, count), load_some(slopes + i, count));
-  });
-  const double from_mean = mean - by_log_sum;
-  const Lanes<T> centre = hn::Set(tag, static_cast<T>(from_mean));
-  for (std::size_t i = 0; i < n; i += lanes) {
-    const std::size_t count = std::min(lanes, n - i);
-    const Lanes<T> from = hn::Sub(load_some(slopes + i, count), centre);
-    store_some(hn::Mul(load_some(weights + i, count), from), slopes + i, count);
-  }
-  return from_mean;
+const LaneArithmetic<float>& of_floats() {
+  static const Arithmetic<float> arithmetic;
+  return arithmetic;
 }
-
-template <class T>
-HWY_INLINE double any_cap_slopes(double scale, double softcap, const T* x, T* slopes,
-                                 std::size_t n) {
-  constexpr Tag<T> tag;
-  const Lanes<T> factor = hn::Set(tag, static_cast<T>(scale / softcap));
-  return sum_of_row<T>(n, [&](std::size_t i, std::size_t count) HWY_ATTR {
-    const Lanes<T> u = hn::Mul(load_some(x + i, count), factor);
-    const Lanes<T> share = hn::Tanh(tag, u);
-    const Lanes<T> steepness = hn::NegMulAdd(share, share, hn::Set(tag, T(1)));
-    const Lanes<T> slope = load_some(slopes + i, count);
-    store_some(hn::Mul(slope, steepness), slopes + i, count);
-    return hn::Mul(slope, hn::NegMulAdd(u, steepness, share));
-  });
-}
-
-HWY_ATTR void product_ff(LaneRows<const float> a, LaneRows<const float> b, LaneRows<float> out,
-                         float* panel) {
-  any_product(by_rows(a), b, out, panel);
-}
-HWY_ATTR void product_fd(LaneRows<const float> a, LaneRows<const float> b, LaneRows<double> out,
-                         float* panel) {
-  any_product(by_rows(a), b, out, panel);
-}
-HWY_ATTR void product_dd(LaneRows<const double> a, LaneRows<const double> b, LaneRows<double> out,
-                         double* panel) {
-  any_product(by_rows(a), b, out, panel);
-}
-HWY_ATTR void transposed_fd(LaneRows<const float> a, LaneRows<const float> b, LaneRows<double> out,
-                            float* panel) {
-  any_transposed(a, b, out, panel);
-}
-HWY_ATTR void transposed_dd(LaneRows<const double> a, LaneRows<const double> b,
-                            LaneRows<double> out, double* panel) {
-  any_transposed(a, b, out, panel);
-}
-HWY_ATTR void distances_f(LaneRows<const float> a, LaneRows<const float> b, LaneRows<float> out,
-                          float* panel) {
-  any_product(by_rows(a), b, out, panel, DistanceTerm{});
-}
-HWY_ATTR void distances_d(LaneRows<const double> a, LaneRows<const double> b, LaneRows<double> out,
-                          double* panel) {
-  any_product(by_rows(a), b, out, panel, DistanceTerm{});
-}
-HWY_ATTR void columns_f(LaneRows<const float> a, LaneRows<const float> b, LaneRows<float> out,
-                        float* panel) {
-  const LeftFactor<float> left{a.data, a.columns, a.rows, Strides{1, a.stride}};
-  any_product(left, b, out, panel, ProductTerm{}, true);
-}
-HWY_ATTR void columns_d(LaneRows<const double> a, LaneRows<const double> b, LaneRows<double> out,
-                        double* panel) {
-  const LeftFactor<double> left{a.data, a.columns, a.rows, Strides{1, a.stride}};
-  any_product(left, b, out, panel, ProductTerm{}, true);
-}
-HWY_ATTR void of_columns_fd(LaneRows<const float> a, LaneRows<const float> b, LaneRows<double> out,
-                            float* panel) {
-  any_product(LeftFactor<float>{a.data, a.columns, a.rows, Strides{1, a.stride}}, b, out, panel);
-}
-HWY_ATTR void of_columns_dd(LaneRows<const double> a, LaneRows<const double> b,
-                            LaneRows<double> out, double* panel) {
-  any_product(LeftFactor<double>{a.data, a.columns, a.rows, Strides{1, a.stride}}, b, out, panel);
-}
-HWY_ATTR double slopes_f(const float* weights, float* slopes, std::size_t n, double by_log_sum) {
-  return any_slopes(weights, slopes, n, by_log_sum);
-}
-HWY_ATTR double slopes_d(const double* weights, double* slopes, std::size_t n, double by_log_sum) {
-  return any_slopes(weights, slopes, n, by_log_sum);
-}
-HWY_ATTR double cap_slopes_f(double scale, double softcap, const float* x, float* slopes,
-                             std::size_t n) {
-  return any_cap_slopes(scale, softcap, x, slopes, n);
-}
-HWY_ATTR double cap_slopes_d(double scale, double softcap, const double* x, double* slopes,
-                             std::size_t n) {
-  return any_cap_slopes(scale, softcap, x, slopes, n);
-}
-HWY_ATTR void differences_f(LaneRows<const float> a, double* sums) {
-  any_differences(a, sums);
-}
-HWY_ATTR void differences_d(LaneRows<const double> a, double* sums) {
-  any_differences(a, sums);
-}
-HWY_ATTR double softmax_f(const SoftmaxRow<float>& row, float* x, std::size_t n) {
-  return any_softmax(row, x, n);
-}
-HWY_ATTR double softmax_d(const SoftmaxRow<double>& row, double* x, std::size_t n) {
-  return any_softmax(row, x, n);
+const LaneArithmetic<double>& of_doubles() {
+  static const Arithmetic<double> arithmetic;
+  return arithmetic;
 }
 
 }  // namespace
@@ -409,119 +363,27 @@ HWY_AFTER_NAMESPACE();
 namespace headlab {
 namespace {
 
-HWY_EXPORT(product_ff);
-HWY_EXPORT(product_fd);
-HWY_EXPORT(product_dd);
-HWY_EXPORT(transposed_fd);
-HWY_EXPORT(transposed_dd);
-HWY_EXPORT(distances_f);
-HWY_EXPORT(distances_d);
-HWY_EXPORT(columns_f);
-HWY_EXPORT(columns_d);
-HWY_EXPORT(of_columns_fd);
-HWY_EXPORT(of_columns_dd);
-HWY_EXPORT(slopes_f);
-HWY_EXPORT(slopes_d);
-HWY_EXPORT(cap_slopes_f);
-HWY_EXPORT(cap_slopes_d);
-HWY_EXPORT(differences_f);
-HWY_EXPORT(differences_d);
-HWY_EXPORT(softmax_f);
-HWY_EXPORT(softmax_d);
+HWY_EXPORT(of_floats);
+HWY_EXPORT(of_doubles);
 
-/// For a panel of the right factor, kept by the thread.
+}  // namespace
+
 template <class T>
-T* panel() {
+T* LaneArithmetic<T>::panel() {
   constexpr std::size_t bytes_of_two_vectors = 128, blocks = 256;
   alignas(64) static thread_local T numbers[blocks * bytes_of_two_vectors / sizeof(T)];
   return numbers;
 }
+template class LaneArithmetic<float>;
+template class LaneArithmetic<double>;
 
-}  // namespace
-
 template <>
-void lane_product(LaneRows<const float> a, LaneRows<const float> b, LaneRows<float> out) {
-  HWY_DYNAMIC_DISPATCH(product_ff)(a, b, out, panel<float>());
+const LaneArithmetic<float>& lane_arithmetic() {
+  return HWY_DYNAMIC_DISPATCH(of_floats)();
 }
 template <>
-void lane_product(LaneRows<const float> a, LaneRows<const float> b, LaneRows<double> out) {
-  HWY_DYNAMIC_DISPATCH(product_fd)(a, b, out, panel<float>());
-}
-template <>
-void lane_product(LaneRows<const double> a, LaneRows<const double> b, LaneRows<double> out) {
-  HWY_DYNAMIC_DISPATCH(product_dd)(a, b, out, panel<double>());
-}
-template <>
-void lane_product_transposed(LaneRows<const float> a, LaneRows<const float> b,
-                             LaneRows<double> out) {
-  HWY_DYNAMIC_DISPATCH(transposed_fd)(a, b, out, panel<float>());
-}
-template <>
-void lane_product_transposed(LaneRows<const double> a, LaneRows<const double> b,
-                             LaneRows<double> out) {
-  HWY_DYNAMIC_DISPATCH(transposed_dd)(a, b, out, panel<double>());
-}
-template <>
-void lane_distances(LaneRows<const float> a, LaneRows<const float> b, LaneRows<float> out) {
-  HWY_DYNAMIC_DISPATCH(distances_f)(a, b, out, panel<float>());
-}
-template <>
-void add_lane_product_of_columns(LaneRows<const float> a, LaneRows<const float> b,
-                                 LaneRows<float> out) {
-  HWY_DYNAMIC_DISPATCH(columns_f)(a, b, out, panel<float>());
-}
-template <>
-double softmax_slopes(const float* weights, float* slopes, std::size_t n, double by_log_sum) {
-  return HWY_DYNAMIC_DISPATCH(slopes_f)(weights, slopes, n, by_log_sum);
-}
-template <>
-double cap_slopes(double scale, double softcap, const float* products, float* slopes,
-                  std::size_t n) {
-  return HWY_DYNAMIC_DISPATCH(cap_slopes_f)(scale, softcap, products, slopes, n);
-}
-template <>
-void lane_distances(LaneRows<const double> a, LaneRows<const double> b, LaneRows<double> out) {
-  HWY_DYNAMIC_DISPATCH(distances_d)(a, b, out, panel<double>());
-}
-template <>
-void add_lane_product_of_columns(LaneRows<const double> a, LaneRows<const double> b,
-                                 LaneRows<double> out) {
-  HWY_DYNAMIC_DISPATCH(columns_d)(a, b, out, panel<double>());
-}
-template <>
-double softmax_slopes(const double* weights, double* slopes, std::size_t n, double by_log_sum) {
-  return HWY_DYNAMIC_DISPATCH(slopes_d)(weights, slopes, n, by_log_sum);
-}
-template <>
-double cap_slopes(double scale, double softcap, const double* products, double* slopes,
-                  std::size_t n) {
-  return HWY_DYNAMIC_DISPATCH(cap_slopes_d)(scale, softcap, products, slopes, n);
-}
-template <>
-void absolute_differences(LaneRows<const float> a, double* sums) {
-  HWY_DYNAMIC_DISPATCH(differences_f)(a, sums);
-}
-template <>
-void absolute_differences(LaneRows<const double> a, double* sums) {
-  HWY_DYNAMIC_DISPATCH(differences_d)(a, sums);
-}
-template <>
-void lane_product_of_columns(LaneRows<const float> a, LaneRows<const float> b,
-                             LaneRows<double> out) {
-  HWY_DYNAMIC_DISPATCH(of_columns_fd)(a, b, out, panel<float>());
-}
-template <>
-void lane_product_of_columns(LaneRows<const double> a, LaneRows<const double> b,
-                             LaneRows<double> out) {
-  HWY_DYNAMIC_DISPATCH(of_columns_dd)(a, b, out, panel<double>());
-}
-template <>
-double softmax_row(const SoftmaxRow<float>& row, float* numbers, std::size_t n) {
-  return HWY_DYNAMIC_DISPATCH(softmax_f)(row, numbers, n);
-}
-template <>
-double softmax_row(const SoftmaxRow<double>& row, double* numbers, std::size_t n) {
-  return HWY_DYNAMIC_DISPATCH(softmax_d)(row, numbers, n);
+const LaneArithmetic<double>& lane_arithmetic() {
+  return HWY_DYNAMIC_DISPATCH(of_doubles)();
 }
 
 }  // namespace headlab

@@ -18,32 +18,6 @@ struct LaneRows {
   T* row(std::size_t i) const { return data + i * stride; }
 };
 
-/// out = a b, with lanes of T for 256 terms of a sum at a time and sums of these in Out.
-/// Defined for (float, float), (float, double) and (double, double).
-template <class T, class Out>
-void lane_product(LaneRows<const T> a, LaneRows<const T> b, LaneRows<Out> out);
-
-/// out_ij = sum_k (a_ik - b_kj)^2, summed likewise.
-template <class T>
-void lane_distances(LaneRows<const T> a, LaneRows<const T> b, LaneRows<T> out);
-
-/// out += a^T b.
-template <class T>
-void add_lane_product_of_columns(LaneRows<const T> a, LaneRows<const T> b, LaneRows<T> out);
-
-/// out = a^T b, with sums as of lane_product. Defined for (float, double) and (double, double).
-template <class T, class Out>
-void lane_product_of_columns(LaneRows<const T> a, LaneRows<const T> b, LaneRows<Out> out);
-
-/// out = a b^T.
-template <class T, class Out>
-void lane_product_transposed(LaneRows<const T> a, LaneRows<const T> b, LaneRows<Out> out);
-
-/// sums[h][l] = sum_i |a_hi - a_li| of the rows of a, for l < h; with 64 terms to a lane before a
-/// sum goes on in double.
-template <class T>
-void absolute_differences(LaneRows<const T> a, double* sums);
-
 /// Logits below this are those of keys that are not seen: an additive mask has the lowest number of
 /// its type, which is -65504 of float16.
 inline constexpr double unseen_logit = -6e4;
@@ -63,19 +37,49 @@ struct SoftmaxRow {
   double lowest = unseen_logit;
 };
 
-/// Turns n products into weights, in their place. Returns the logarithm of the sum of exponentials,
-/// that of the sink with them; where no key is seen all weights are 0 and it is -infinity.
 template <class T>
-double softmax_row(const SoftmaxRow<T>& row, T* numbers, std::size_t n);
+class LaneArithmetic {
+ public:
+  /// out = a b, with lanes of T for 256 terms of a sum at a time and sums of these in T, or in
+  /// double as in the other products into double.
+  virtual void product(LaneRows<const T> a, LaneRows<const T> b, LaneRows<T> out) const = 0;
+  virtual void product_in_double(LaneRows<const T> a, LaneRows<const T> b,
+                                 LaneRows<double> out) const = 0;
+  /// out_ij = sum_k (a_ik - b_kj)^2, summed likewise.
+  virtual void distances(LaneRows<const T> a, LaneRows<const T> b, LaneRows<T> out) const = 0;
+  /// out += a^T b, out = a^T b and out = a b^T.
+  virtual void add_product_of_columns(LaneRows<const T> a, LaneRows<const T> b,
+                                      LaneRows<T> out) const = 0;
+  virtual void product_of_columns(LaneRows<const T> a, LaneRows<const T> b,
+                                  LaneRows<double> out) const = 0;
+  virtual void product_transposed(LaneRows<const T> a, LaneRows<const T> b,
+                                  LaneRows<double> out) const = 0;
+  /// sums[h][l] = sum_i |a_hi - a_li| of the rows of a, for l < h; with 64 terms to a lane before a
+  /// sum goes on in double.
+  virtual void absolute_differences(LaneRows<const T> a, double* sums) const = 0;
 
-/// Derivatives by the logits of n weights from those by the weights, in their place, and that by
-/// the logarithm of their sum: w_i (g_i - f) with f = sum_i w_i g_i - by_log_sum, which it returns.
-template <class T>
-double softmax_slopes(const T* weights, T* slopes, std::size_t n, double by_log_sum);
+  /// Turns n products into weights, in their place. Returns the logarithm of the sum of
+  /// exponentials, that of the sink with them; where no key is seen all weights are 0 and it is
+  /// -infinity.
+  virtual double softmax(const SoftmaxRow<T>& row, T* numbers, std::size_t n) const = 0;
+  /// Derivatives by the logits of n weights from those by the weights, in their place, and that by
+  /// the logarithm of their sum: w_i (g_i - f) with f = sum_i w_i g_i - by_log_sum, which it
+  /// returns.
+  virtual double softmax_slopes(const T* weights, T* slopes, std::size_t n,
+                                double by_log_sum) const = 0;
+  /// From derivatives by n capped logits c tanh(u / c), u = scale x, to those by u, in their place.
+  /// Returns the derivative by c.
+  virtual double cap_slopes(double scale, double softcap, const T* products, T* slopes,
+                            std::size_t n) const = 0;
 
-/// From derivatives by n capped logits c tanh(u / c), u = scale x, to those by u, in their place.
-/// Returns the derivative by c.
+ protected:
+  ~LaneArithmetic() = default;
+  /// For a panel of the right factor, kept by the thread.
+  static T* panel();
+};
+
+/// Defined for float and double.
 template <class T>
-double cap_slopes(double scale, double softcap, const T* products, T* slopes, std::size_t n);
+const LaneArithmetic<T>& lane_arithmetic();
 
 }  // namespace headlab

@@ -108,16 +108,18 @@ class GroupGradients {
     const auto weights = dense<const T>(weights_.data(), count, wide);
     const auto slopes = dense<const T>(slopes_.data(), count, wide);
     const auto g = dense<const T>(upstream.z, count, shape_.e);
-    if (v_.data != nullptr) add_lane_product_of_columns<T>(weights, g, rows_of(v_, keys));
+    if (v_.data != nullptr) {
+      lane_arithmetic<T>().add_product_of_columns(weights, g, rows_of(v_, keys));
+    }
     if (head.v.data != nullptr) {
-      lane_product<T, T>(g, {values_.data() + keys.begin, shape_.e, wide, value_stride_},
-                         dense(slopes_.data(), count, wide));
+      lane_arithmetic<T>().product(g, {values_.data() + keys.begin, shape_.e, wide, value_stride_},
+                                   dense(slopes_.data(), count, wide));
     }
     for (std::size_t r = 0; r < count; ++r) {
       T* row = slopes_.data() + r * wide;
       if (head.v.data == nullptr) std::copy_n(g.row(r) + keys.begin, wide, row);
-      const double mean =
-          softmax_slopes(weights_.data() + r * wide, row, wide, upstream.log_sums[r]);
+      const double mean = lane_arithmetic<T>().softmax_slopes(weights_.data() + r * wide, row, wide,
+                                                              upstream.log_sums[r]);
       if (to_.sink != nullptr && std::isfinite(log_sums_[r])) {
         sums.sink -= std::exp(batch_.rule.sink[h] - log_sums_[r]) * mean;
       }
@@ -129,8 +131,8 @@ class GroupGradients {
     }
     if (batch_.rule.softcap > 0) {
       weights_of_->products(head, rows, keys, weights_.data());
-      sums.softcap += cap_slopes(batch_.rule.scale, batch_.rule.softcap, weights_.data(),
-                                 slopes_.data(), slopes_.size());
+      sums.softcap += lane_arithmetic<T>().cap_slopes(
+          batch_.rule.scale, batch_.rule.softcap, weights_.data(), slopes_.data(), slopes_.size());
     }
     if (to_.q != nullptr || to_.k != nullptr) add_of_logits(head, h, rows, keys, slopes);
   }
@@ -157,7 +159,7 @@ class GroupGradients {
     if (to_.q != nullptr) {
       const std::size_t at = (sequence_ * shape_.heads + h) * shape_.queries + rows[0];
       T* out = to_.q + at * k;
-      lane_product<T, T>(slopes, part(head.k, keys), dense(out, count, k));
+      lane_arithmetic<T>().product(slopes, part(head.k, keys), dense(out, count, k));
       for (std::size_t r = 0; batch_.distances && r < count; ++r) {
         double sum = 0;
         for (std::size_t s = 0; s < wide; ++s) sum += static_cast<double>(slopes.row(r)[s]);
@@ -165,7 +167,7 @@ class GroupGradients {
       }
     }
     if (to_.k == nullptr) return;
-    add_lane_product_of_columns<T>(slopes, own, rows_of(k_, keys));
+    lane_arithmetic<T>().add_product_of_columns(slopes, own, rows_of(k_, keys));
     if (!batch_.distances) return;
     columns_.assign(wide, T(0));
     for (std::size_t r = 0; r < count; ++r) {
@@ -238,9 +240,9 @@ void HeadWeights<T>::products(std::span<const AttentionHead<T>> heads, Rows rows
   const auto left = dense<const T>(queries.data(), all, shape_.k);
   const LaneRows<const T> right{keys_.data() + keys.begin, shape_.k, keys.size(), stride_};
   if (distances_) {
-    lane_distances<T>(left, right, dense(out, all, keys.size()));
+    lane_arithmetic<T>().distances(left, right, dense(out, all, keys.size()));
   } else {
-    lane_product<T, T>(left, right, dense(out, all, keys.size()));
+    lane_arithmetic<T>().product(left, right, dense(out, all, keys.size()));
   }
 }
 
@@ -291,7 +293,7 @@ double HeadWeights<T>::soften(const AttentionHead<T>& head, std::size_t number, 
     softmax.has_sink = true;
     softmax.sink = rule_.sink[number];
   }
-  return softmax_row(softmax, row, keys.size());
+  return lane_arithmetic<T>().softmax(softmax, row, keys.size());
 }
 
 template <class T>
@@ -328,8 +330,9 @@ void attend_heads(const AttentionBatch<T>& batch, int threads, const std::atomic
           continue;
         }
         sums.resize(count * shape.e);
-        lane_product<T, double>(dense<const T>(weights.data(), count, keys.size()),
-                                part(head.v, keys), dense(sums.data(), count, shape.e));
+        lane_arithmetic<T>().product_in_double(dense<const T>(weights.data(), count, keys.size()),
+                                               part(head.v, keys),
+                                               dense(sums.data(), count, shape.e));
         std::ranges::transform(sums, z + at * shape.e, [](double x) { return static_cast<T>(x); });
       }
     }

@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/cpu/attention_arithmetic.h"
 #include "kernels/cpu/draws.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/plan.h"
@@ -24,18 +25,23 @@
 #define HEADLAB_CPU_STACK_ARITHMETIC
 namespace headlab {
 
-/// Rows and columns of numbers, each row contiguous.
-template <class Number>
-struct Grid {
-  Number* data = nullptr;
-  std::size_t rows = 0;
-  std::size_t columns = 0;
-  std::size_t stride = 0;  ///< from row to row
+using InGrid = LaneRows<const double>;
+using OutGrid = LaneRows<double>;
 
-  Number* row(std::size_t i) const { return data + i * stride; }
-};
-using InGrid = Grid<const double>;
-using OutGrid = Grid<double>;
+template <class Number, class Matrix>
+LaneRows<Number> grid(Matrix& matrix) {
+  return {matrix.data(), static_cast<std::size_t>(matrix.rows()),
+          static_cast<std::size_t>(matrix.cols()), static_cast<std::size_t>(matrix.outerStride())};
+}
+inline InGrid in(const RowsView& rows) {
+  return grid<const double>(rows);
+}
+inline OutGrid out_grid(RowsOut& rows) {
+  return grid<double>(rows);
+}
+/// [rows.columns + rows.rows][2 vectors], for a panel and for sums of pairs of rows; kept by the
+/// thread.
+double* room_for(const InGrid& rows);
 
 }  // namespace headlab
 #endif
@@ -285,13 +291,6 @@ HWY_INLINE void sum_columns(InGrid a, const double* b, std::size_t b_stride, dou
 
 constexpr std::size_t panel_columns = 2 * lanes;
 
-HWY_ATTR void product(InGrid a, InGrid b, OutGrid out) {
-  for (std::size_t j = 0; j < b.columns; j += panel_columns) {
-    sum_columns(a, b.data + j, b.stride, out.data + j, out.stride,
-                std::min(panel_columns, b.columns - j), ProductOf());
-  }
-}
-
 /// Columns of a panel [depth][panel_columns] from as many rows of `depth` numbers.
 HWY_INLINE void fill_panel(const double* rows, std::size_t stride, std::size_t columns,
                            std::size_t depth, double* panel) {
@@ -338,16 +337,9 @@ HWY_INLINE void sum_over_pairs(InGrid a, InGrid b, std::size_t first, std::size_
   sum_columns(a, panel, panel_columns, out, out_stride, columns, term);
 }
 
-HWY_ATTR void product_transposed(InGrid a, InGrid b, double* panel, OutGrid out) {
-  for (std::size_t j = 0; j < b.rows; j += panel_columns) {
-    sum_over_pairs(a, b, j, std::min(panel_columns, b.rows - j), panel, out.data + j, out.stride,
-                   ProductOf());
-  }
-}
-
-/// \param room [rows.columns + rows.rows][panel_columns], to work in
 template <class Term>
-HWY_INLINE double largest_of_pairs(InGrid rows, double* room, const Term& term) {
+HWY_INLINE double largest_of_pairs(InGrid rows, const Term& term) {
+  double* const room = room_for(rows);
   double* sums = room + rows.columns * panel_columns;
   Eight most = set(0);
   for (std::size_t j = 0; j < rows.rows; j += panel_columns) {
@@ -362,13 +354,6 @@ HWY_INLINE double largest_of_pairs(InGrid rows, double* room, const Term& term) 
     }
   }
   return largest(most);
-}
-
-HWY_ATTR double largest_difference(InGrid rows, double* room) {
-  return largest_of_pairs(rows, room, DifferenceOf());
-}
-HWY_ATTR double largest_square_distance(InGrid rows, double* room) {
-  return largest_of_pairs(rows, room, SquareDistanceOf());
 }
 
 // ---- Row by row ----
@@ -402,166 +387,217 @@ HWY_INLINE double softmax_of_far_row(std::size_t n, double scale, const double* 
   });
 }
 
-HWY_ATTR double softmax(InGrid scores, double w, OutGrid out) {
-  const std::size_t n = scores.columns;
-  const double* b = scores.row(n);
-  double* a = out.row(n);
-  const double top = *std::max_element(b, b + n);
-  for_eights(n, [&](std::size_t j, std::size_t count)
-                    HWY_ATTR { store(exp(load(b + j, count) - set(top)), a + j, count); });
-  const double sum = sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s)
-                                       HWY_ATTR { return s + load(a + j, count); });
-  for_eights(n, [&](std::size_t j, std::size_t count)
-                    HWY_ATTR { store(load(a + j, count) * set(1 / sum), a + j, count); });
-  const Eight log_common = set(-top) - log(set(sum));  // less b
-  if (w < stack::min_exponent) {
-    for (std::size_t i = 0; i < n; ++i) {
-      const double* e = scores.row(i);
-      const double mean = sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
-        return fused(load(a + j, count), load(e + j, count), s);
-      });
-      for_eights(n, [&](std::size_t j, std::size_t count) HWY_ATTR {
-        store(load(a + j, count) * (load(e + j, count) - set(mean)), out.row(i) + j, count);
-      });
+class Arithmetic final : public StackArithmetic {
+ public:
+  HWY_ATTR void product(const RowsView& left, const RowsView& right, RowsOut to) const override {
+    const InGrid a = in(left), b = in(right);
+    const OutGrid out = out_grid(to);
+    for (std::size_t j = 0; j < b.columns; j += panel_columns) {
+      sum_columns(a, b.data + j, b.stride, out.data + j, out.stride,
+                  std::min(panel_columns, b.columns - j), ProductOf());
     }
-    return sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
-      return s - load(a + j, count) * (load(b + j, count) + log_common);
-    });
   }
-
-  const double scale = std::exp(w);
-  const double to_rest = std::exp(-std::min(w, 0.0));
-  double entropy = 0;
-  Eight entropies = set(0);  // of rows, less log1p(sums)
-  for (std::size_t begin = 0; begin < n; begin += eight) {
-    HWY_ALIGN double sums[eight] = {};  // of a_j e^x_j, less 1
-    const std::size_t rows = std::min(eight, n - begin);
-    // Every step for all rows before the next one: a row alone would wait for its sums.
-    HWY_ALIGN double means[eight];
-    for (std::size_t r = 0; r < rows; ++r) {
-      const double* e = scores.row(begin + r);
-      means[r] = scale * sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
-                   return fused(load(a + j, count), load(e + j, count), s);
-                 });
+  HWY_ATTR void product_transposed(const RowsView& left, const RowsView& right,
+                                   RowsOut to) const override {
+    const InGrid a = in(left), b = in(right);
+    const OutGrid out = out_grid(to);
+    double* const panel = room_for(b);
+    for (std::size_t j = 0; j < b.rows; j += panel_columns) {
+      sum_over_pairs(a, b, j, std::min(panel_columns, b.rows - j), panel, out.data + j, out.stride,
+                     ProductOf());
     }
-    const auto difference = [&](std::size_t r, std::size_t j, std::size_t count) HWY_ATTR {
-      return first(fused(set(scale), load(scores.row(begin + r) + j, count), set(-means[r])),
-                   count);
-    };
-    Eight most = set(0);
-    for (std::size_t r = 0; r < rows; ++r) {
-      double* u = out.row(begin + r);
-      sums[r] = sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
-        const Eight x = difference(r, j, count);
-        most = max(most, x);
-        const Eight change = expm1(x);
-        store(change, u + j, count);
-        return fused(load(a + j, count), change, s);
-      });
-    }
-    const bool far = largest(most) > stack::max_spread;
-    for (std::size_t r = 0; r < rows; ++r) {
-      double* u = out.row(begin + r);
-      if (far) {
-        sums[r] = 0;
-        entropy += softmax_of_far_row(n, scale, scores.row(begin + r), b, a, to_rest, u);
-        continue;
+  }
+  HWY_ATTR double softmax(const RowsView& logits, double w, RowsOut to) const override {
+    const InGrid scores = in(logits);
+    const OutGrid out = out_grid(to);
+    const std::size_t n = scores.columns;
+    const double* b = scores.row(n);
+    double* a = out.row(n);
+    const double top = *std::max_element(b, b + n);
+    for_eights(n, [&](std::size_t j, std::size_t count)
+                      HWY_ATTR { store(exp(load(b + j, count) - set(top)), a + j, count); });
+    const double sum = sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s)
+                                         HWY_ATTR { return s + load(a + j, count); });
+    for_eights(n, [&](std::size_t j, std::size_t count)
+                      HWY_ATTR { store(load(a + j, count) * set(1 / sum), a + j, count); });
+    const Eight log_common = set(-top) - log(set(sum));  // less b
+    if (w < stack::min_exponent) {
+      for (std::size_t i = 0; i < n; ++i) {
+        const double* e = scores.row(i);
+        const double mean = sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
+          return fused(load(a + j, count), load(e + j, count), s);
+        });
+        for_eights(n, [&](std::size_t j, std::size_t count) HWY_ATTR {
+          store(load(a + j, count) * (load(e + j, count) - set(mean)), out.row(i) + j, count);
+        });
       }
-      const double share = 1 / (1 + sums[r]);
-      for_eights(n, [&](std::size_t j, std::size_t count) HWY_ATTR {
-        const Eight change = load(u + j, count);
-        const Eight weight = load(a + j, count) * set(share);
-        store(weight * set(to_rest) * (change - set(sums[r])), u + j, count);
-        const Eight log_weight = difference(r, j, count) + (load(b + j, count) + log_common);
-        entropies = entropies - fused(weight, change, weight) * log_weight;
+      return sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
+        return s - load(a + j, count) * (load(b + j, count) + log_common);
       });
     }
-    entropies = entropies + log1p(load(sums, eight));
-  }
-  entropy += total(entropies);
-  return entropy / static_cast<double>(n);
-}
 
-HWY_ATTR double centre(OutGrid rows, double* mean) {
-  const double share = 1 / static_cast<double>(rows.rows);
-  Eight most = set(0);
-  for_eights(rows.columns, [&](std::size_t j, std::size_t count) HWY_ATTR {
-    Eight sum = set(0);
-    for (std::size_t i = 0; i < rows.rows; ++i) sum = sum + load(rows.row(i) + j, count);
-    const Eight shift = sum * set(share);
-    store(shift, mean + j, count);
-    for (std::size_t i = 0; i < rows.rows; ++i) {
-      const Eight x = load(rows.row(i) + j, count) - shift;
-      most = max(most, abs(x));
-      store(x, rows.row(i) + j, count);
+    const double scale = std::exp(w);
+    const double to_rest = std::exp(-std::min(w, 0.0));
+    double entropy = 0;
+    Eight entropies = set(0);  // of rows, less log1p(sums)
+    for (std::size_t begin = 0; begin < n; begin += eight) {
+      HWY_ALIGN double sums[eight] = {};  // of a_j e^x_j, less 1
+      const std::size_t rows = std::min(eight, n - begin);
+      // Every step for all rows before the next one: a row alone would wait for its sums.
+      HWY_ALIGN double means[eight];
+      for (std::size_t r = 0; r < rows; ++r) {
+        const double* e = scores.row(begin + r);
+        means[r] = scale * sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
+                     return fused(load(a + j, count), load(e + j, count), s);
+                   });
+      }
+      const auto difference = [&](std::size_t r, std::size_t j, std::size_t count) HWY_ATTR {
+        return first(fused(set(scale), load(scores.row(begin + r) + j, count), set(-means[r])),
+                     count);
+      };
+      Eight most = set(0);
+      for (std::size_t r = 0; r < rows; ++r) {
+        double* u = out.row(begin + r);
+        sums[r] = sum_of_row(n, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
+          const Eight x = difference(r, j, count);
+          most = max(most, x);
+          const Eight change = expm1(x);
+          store(change, u + j, count);
+          return fused(load(a + j, count), change, s);
+        });
+      }
+      const bool far = largest(most) > stack::max_spread;
+      for (std::size_t r = 0; r < rows; ++r) {
+        double* u = out.row(begin + r);
+        if (far) {
+          sums[r] = 0;
+          entropy += softmax_of_far_row(n, scale, scores.row(begin + r), b, a, to_rest, u);
+          continue;
+        }
+        const double share = 1 / (1 + sums[r]);
+        for_eights(n, [&](std::size_t j, std::size_t count) HWY_ATTR {
+          const Eight change = load(u + j, count);
+          const Eight weight = load(a + j, count) * set(share);
+          store(weight * set(to_rest) * (change - set(sums[r])), u + j, count);
+          const Eight log_weight = difference(r, j, count) + (load(b + j, count) + log_common);
+          entropies = entropies - fused(weight, change, weight) * log_weight;
+        });
+      }
+      entropies = entropies + log1p(load(sums, eight));
     }
-  });
-  const double largest_size = largest(most);
-  if (!(largest_size > 0)) return largest_size;
-  const Eight factor = set(1 / largest_size);
-  for (std::size_t i = 0; i < rows.rows; ++i) {
+    entropy += total(entropies);
+    return entropy / static_cast<double>(n);
+  }
+  HWY_ATTR double centre(RowsOut matrix, Eigen::RowVectorXd& mean) const override {
+    const OutGrid rows = out_grid(matrix);
+    mean.resize(matrix.cols());
+    const double share = 1 / static_cast<double>(rows.rows);
+    Eight most = set(0);
     for_eights(rows.columns, [&](std::size_t j, std::size_t count) HWY_ATTR {
-      store(load(rows.row(i) + j, count) * factor, rows.row(i) + j, count);
+      Eight sum = set(0);
+      for (std::size_t i = 0; i < rows.rows; ++i) sum = sum + load(rows.row(i) + j, count);
+      const Eight shift = sum * set(share);
+      store(shift, mean.data() + j, count);
+      for (std::size_t i = 0; i < rows.rows; ++i) {
+        const Eight x = load(rows.row(i) + j, count) - shift;
+        most = max(most, abs(x));
+        store(x, rows.row(i) + j, count);
+      }
     });
-  }
-  return largest_size;
-}
-
-HWY_ATTR void row_products(InGrid rows, const double* m, double* products, double* squares) {
-  for (std::size_t i = 0; i < rows.rows; ++i) {
-    Eight square = set(0);
-    products[i] = sum_of_row(rows.columns, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
-      const Eight x = load(rows.row(i) + j, count);
-      square = fused(x, x, square);
-      return fused(x, load(m + j, count), s);
-    });
-    squares[i] = total(square);
-  }
-}
-
-HWY_ATTR void combine(InGrid rows, const double* f, const double* g, const double* m, OutGrid out) {
-  for (std::size_t i = 0; i < rows.rows; ++i) {
-    for_eights(rows.columns, [&](std::size_t j, std::size_t count) HWY_ATTR {
-      store(fused(set(f[i]), load(rows.row(i) + j, count), set(g[i]) * load(m + j, count)),
-            out.row(i) + j, count);
-    });
-  }
-}
-
-HWY_ATTR void sum(double f, InGrid a, double g, InGrid b, OutGrid out) {
-  for (std::size_t i = 0; i < a.rows; ++i) {
-    for_eights(a.columns, [&](std::size_t j, std::size_t count) HWY_ATTR {
-      store(fused(set(f), load(a.row(i) + j, count), set(g) * load(b.row(i) + j, count)),
-            out.row(i) + j, count);
-    });
-  }
-}
-
-HWY_ATTR double spread(InGrid rows) {
-  const double share = 1 / static_cast<double>(rows.rows);
-  return sum_of_row(rows.columns, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
-    Eight sum_of_column = set(0);
+    const double largest_size = largest(most);
+    if (!(largest_size > 0)) return largest_size;
+    const Eight factor = set(1 / largest_size);
     for (std::size_t i = 0; i < rows.rows; ++i) {
-      sum_of_column = sum_of_column + load(rows.row(i) + j, count);
+      for_eights(rows.columns, [&](std::size_t j, std::size_t count) HWY_ATTR {
+        store(load(rows.row(i) + j, count) * factor, rows.row(i) + j, count);
+      });
     }
-    for (std::size_t i = 0; i < rows.rows; ++i) {
-      const Eight x = load(rows.row(i) + j, count) - sum_of_column * set(share);
-      s = fused(x, x, s);
-    }
-    return s;
-  });
-}
-
-/// sd times the numbers of a tile of counters, the four of a counter side by side.
-HWY_ATTR void scaled_normals(const Tile* tile, double sd, double* out, std::size_t count) {
-  const hn::ScalableTag<float> floats;
-  HWY_ALIGN float four[4 * tile_points];
-  for (std::size_t i = 0; i < tile_points; i += hn::Lanes(floats)) {
-    hn::StoreInterleaved4(hn::Load(floats, tile[0].v + i), hn::Load(floats, tile[1].v + i),
-                          hn::Load(floats, tile[2].v + i), hn::Load(floats, tile[3].v + i), floats,
-                          four + 4 * i);
+    return largest_size;
   }
-  for (std::size_t i = 0; i < count; ++i) out[i] = sd * static_cast<double>(four[i]);
+  HWY_ATTR void row_products(const RowsView& matrix, const Eigen::RowVectorXd& m,
+                             Eigen::VectorXd& products, Eigen::VectorXd& squares) const override {
+    const InGrid rows = in(matrix);
+    products.resize(matrix.rows());
+    squares.resize(matrix.rows());
+    for (std::size_t i = 0; i < rows.rows; ++i) {
+      Eight square = set(0);
+      products.data()[i] =
+          sum_of_row(rows.columns, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
+            const Eight x = load(rows.row(i) + j, count);
+            square = fused(x, x, square);
+            return fused(x, load(m.data() + j, count), s);
+          });
+      squares.data()[i] = total(square);
+    }
+  }
+  HWY_ATTR void combine(const RowsView& matrix, const Eigen::VectorXd& f, const Eigen::VectorXd& g,
+                        const Eigen::RowVectorXd& m, RowsOut to) const override {
+    const InGrid rows = in(matrix);
+    const OutGrid out = out_grid(to);
+    for (std::size_t i = 0; i < rows.rows; ++i) {
+      for_eights(rows.columns, [&](std::size_t j, std::size_t count) HWY_ATTR {
+        store(fused(set(f.data()[i]), load(rows.row(i) + j, count),
+                    set(g.data()[i]) * load(m.data() + j, count)),
+              out.row(i) + j, count);
+      });
+    }
+  }
+  HWY_ATTR void sum(double f, const RowsView& left, double g, const RowsView& right,
+                    RowsOut to) const override {
+    const InGrid a = in(left), b = in(right);
+    const OutGrid out = out_grid(to);
+    for (std::size_t i = 0; i < a.rows; ++i) {
+      for_eights(a.columns, [&](std::size_t j, std::size_t count) HWY_ATTR {
+        store(fused(set(f), load(a.row(i) + j, count), set(g) * load(b.row(i) + j, count)),
+              out.row(i) + j, count);
+      });
+    }
+  }
+  HWY_ATTR double spread(const RowsView& matrix) const override {
+    const InGrid rows = in(matrix);
+    const double share = 1 / static_cast<double>(rows.rows);
+    return sum_of_row(rows.columns, [&](std::size_t j, std::size_t count, Eight s) HWY_ATTR {
+      Eight sum_of_column = set(0);
+      for (std::size_t i = 0; i < rows.rows; ++i) {
+        sum_of_column = sum_of_column + load(rows.row(i) + j, count);
+      }
+      for (std::size_t i = 0; i < rows.rows; ++i) {
+        const Eight x = load(rows.row(i) + j, count) - sum_of_column * set(share);
+        s = fused(x, x, s);
+      }
+      return s;
+    });
+  }
+  HWY_ATTR double largest_difference(const RowsView& rows) const override {
+    return largest_of_pairs(in(rows), DifferenceOf());
+  }
+  HWY_ATTR double largest_square_distance(const RowsView& rows) const override {
+    return largest_of_pairs(in(rows), SquareDistanceOf());
+  }
+  HWY_ATTR void normals(std::uint64_t seed, std::uint64_t stream, std::uint64_t quad, double sd,
+                        std::span<double> out) const override {
+    const hn::ScalableTag<float> floats;
+    // A tile of points of one counter each, of which the four numbers go side by side.
+    std::array<Tile, 4> tile;
+    HWY_ALIGN float four[4 * tile_points];
+    for (std::size_t begin = 0; begin < out.size(); begin += 4 * tile_points, quad += tile_points) {
+      draw_base_cpu(BaseDraw::normal, seed, stream, quad, 1, tile.data());
+      for (std::size_t i = 0; i < tile_points; i += hn::Lanes(floats)) {
+        hn::StoreInterleaved4(hn::Load(floats, tile[0].v + i), hn::Load(floats, tile[1].v + i),
+                              hn::Load(floats, tile[2].v + i), hn::Load(floats, tile[3].v + i),
+                              floats, four + 4 * i);
+      }
+      const std::size_t count = std::min(4 * tile_points, out.size() - begin);
+      for (std::size_t i = 0; i < count; ++i) {
+        out[begin + i] = sd * static_cast<double>(four[i]);
+      }
+    }
+  }
+};
+
+const StackArithmetic& arithmetic() {
+  static const Arithmetic of_target;
+  return of_target;
 }
 
 }  // namespace
@@ -572,93 +608,19 @@ HWY_AFTER_NAMESPACE();
 namespace headlab {
 namespace {
 
-HWY_EXPORT(product);
-HWY_EXPORT(product_transposed);
-HWY_EXPORT(softmax);
-HWY_EXPORT(centre);
-HWY_EXPORT(row_products);
-HWY_EXPORT(combine);
-HWY_EXPORT(sum);
-HWY_EXPORT(spread);
-HWY_EXPORT(largest_difference);
-HWY_EXPORT(largest_square_distance);
-HWY_EXPORT(scaled_normals);
-
-template <class Number, class Matrix>
-Grid<Number> grid(Matrix& matrix) {
-  return {matrix.data(), static_cast<std::size_t>(matrix.rows()),
-          static_cast<std::size_t>(matrix.cols()), static_cast<std::size_t>(matrix.outerStride())};
-}
-InGrid in(const RowsView& rows) {
-  return grid<const double>(rows);
-}
-OutGrid out_grid(RowsOut& rows) {
-  return grid<double>(rows);
-}
-
-/// For the panels of some rows and for sums of their pairs, kept by the thread.
-double* room_for(const RowsView& rows) {
-  constexpr std::size_t max_panel_columns = 16;
-  static thread_local std::vector<double> room;
-  room.resize(std::max(room.size(),
-                       max_panel_columns * static_cast<std::size_t>(rows.rows() + rows.cols())));
-  return room.data();
-}
-
-class CpuStackArithmetic : public StackArithmetic {
- public:
-  void product(const RowsView& a, const RowsView& b, RowsOut out) const override {
-    HWY_DYNAMIC_DISPATCH(product)(in(a), in(b), out_grid(out));
-  }
-  void product_transposed(const RowsView& a, const RowsView& b, RowsOut out) const override {
-    HWY_DYNAMIC_DISPATCH(product_transposed)(in(a), in(b), room_for(b), out_grid(out));
-  }
-  double softmax(const RowsView& scores, double w, RowsOut out) const override {
-    return HWY_DYNAMIC_DISPATCH(softmax)(in(scores), w, out_grid(out));
-  }
-  double centre(RowsOut rows, Eigen::RowVectorXd& mean) const override {
-    mean.resize(rows.cols());
-    return HWY_DYNAMIC_DISPATCH(centre)(out_grid(rows), mean.data());
-  }
-  void row_products(const RowsView& rows, const Eigen::RowVectorXd& m, Eigen::VectorXd& products,
-                    Eigen::VectorXd& squares) const override {
-    products.resize(rows.rows());
-    squares.resize(rows.rows());
-    HWY_DYNAMIC_DISPATCH(row_products)(in(rows), m.data(), products.data(), squares.data());
-  }
-  void combine(const RowsView& rows, const Eigen::VectorXd& f, const Eigen::VectorXd& g,
-               const Eigen::RowVectorXd& m, RowsOut out) const override {
-    HWY_DYNAMIC_DISPATCH(combine)(in(rows), f.data(), g.data(), m.data(), out_grid(out));
-  }
-  void sum(double f, const RowsView& a, double g, const RowsView& b, RowsOut out) const override {
-    HWY_DYNAMIC_DISPATCH(sum)(f, in(a), g, in(b), out_grid(out));
-  }
-  double spread(const RowsView& rows) const override {
-    return HWY_DYNAMIC_DISPATCH(spread)(in(rows));
-  }
-  double largest_difference(const RowsView& rows) const override {
-    return HWY_DYNAMIC_DISPATCH(largest_difference)(in(rows), room_for(rows));
-  }
-  double largest_square_distance(const RowsView& rows) const override {
-    return HWY_DYNAMIC_DISPATCH(largest_square_distance)(in(rows), room_for(rows));
-  }
-  void normals(std::uint64_t seed, std::uint64_t stream, std::uint64_t quad, double sd,
-               std::span<double> out) const override {
-    // A tile of points of one counter each.
-    std::array<Tile, 4> tile;
-    for (std::size_t i = 0; i < out.size(); i += 4 * tile_points, quad += tile_points) {
-      draw_base_cpu(BaseDraw::normal, seed, stream, quad, 1, tile.data());
-      HWY_DYNAMIC_DISPATCH(scaled_normals)
-      (tile.data(), sd, out.data() + i, std::min(4 * tile_points, out.size() - i));
-    }
-  }
-};
+HWY_EXPORT(arithmetic);
 
 }  // namespace
 
+double* room_for(const InGrid& rows) {
+  constexpr std::size_t max_panel_columns = 16;
+  static thread_local std::vector<double> room;
+  room.resize(std::max(room.size(), max_panel_columns * (rows.rows + rows.columns)));
+  return room.data();
+}
+
 const StackArithmetic& cpu_stack_arithmetic() {
-  static const CpuStackArithmetic arithmetic;
-  return arithmetic;
+  return HWY_DYNAMIC_DISPATCH(arithmetic)();
 }
 
 Eigen::MatrixXd cpu_stack_tokens(const Plan& plan, std::uint64_t replicate) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
 
 #include "kernels/cpu/attention_arithmetic.h"
 #include "kernels/parallel_for.h"
@@ -16,13 +17,19 @@ using Eigen::MatrixXd;
 /// Rows of a product that a task finds: a multiple of those that lanes take at a time.
 constexpr Index rows_of_task = 96;
 
-template <class T>
-LaneRows<const T> lanes(const RowsOf<T>& of, Index first, Index count) {
-  const auto columns = static_cast<std::size_t>(of.cols());
-  return {of.data() + first * of.cols(), static_cast<std::size_t>(count), columns, columns};
+/// `count` rows of a matrix, of their first `columns`.
+template <class Rows>
+auto lanes(Rows& of, Index first, Index count, Index columns) {
+  return LaneRows<std::remove_reference_t<decltype(*of.data())>>{
+      of.data() + first * of.cols(), static_cast<std::size_t>(count),
+      static_cast<std::size_t>(columns), static_cast<std::size_t>(of.cols())};
 }
-template <class T>
-LaneRows<const T> lanes(const RowsOf<T>& of) {
+template <class Rows>
+auto lanes(Rows& of, Index first, Index count) {
+  return lanes(of, first, count, of.cols());
+}
+template <class Rows>
+auto lanes(Rows& of) {
   return lanes(of, 0, of.rows());
 }
 
@@ -47,11 +54,9 @@ RowsOf<T> some_columns(const RowsOf<T>& a, Index first, Index count) {
 template <class T>
 RowsOf<double> row_product(const RowsOf<T>& a, const RowsOf<T>& b, int threads) {
   RowsOf<double> out(a.rows(), b.cols());
-  const auto columns = static_cast<std::size_t>(b.cols());
   over_blocks(a.rows(), threads, [&](Index first, Index count) {
-    lane_product<T, double>(
-        lanes(a, first, count), lanes(b),
-        {out.data() + first * b.cols(), static_cast<std::size_t>(count), columns, columns});
+    lane_arithmetic<T>().product_in_double(lanes(a, first, count), lanes(b),
+                                           lanes(out, first, count));
   });
   return out;
 }
@@ -59,11 +64,9 @@ RowsOf<double> row_product(const RowsOf<T>& a, const RowsOf<T>& b, int threads) 
 template <class T>
 RowsOf<double> transposed_product(const RowsOf<T>& a, const RowsOf<T>& b, int threads) {
   RowsOf<double> out(a.cols(), b.cols());
-  const auto columns = static_cast<std::size_t>(b.cols());
   over_blocks(a.cols(), threads, [&](Index first, Index count) {
-    lane_product_of_columns<T, double>(
-        lanes(some_columns(a, first, count)), lanes(b),
-        {out.data() + first * b.cols(), static_cast<std::size_t>(count), columns, columns});
+    const RowsOf<T> some = some_columns(a, first, count);
+    lane_arithmetic<T>().product_of_columns(lanes(some), lanes(b), lanes(out, first, count));
   });
   return out;
 }
@@ -75,14 +78,11 @@ std::size_t product_blocks(Index columns) {
 template <class T>
 void over_products_of_columns(const RowsOf<T>& a, int threads,
                               const std::function<void(const ProductBlock&)>& take) {
-  const auto stride = static_cast<std::size_t>(a.cols());
   over_blocks(a.cols(), threads, [&](Index first, Index count) {
     RowsOf<double> rows(count, first + count);
-    const auto columns = static_cast<std::size_t>(rows.cols());
-    lane_product_of_columns<T, double>(
-        lanes(some_columns(a, first, count)),
-        {a.data(), static_cast<std::size_t>(a.rows()), columns, stride},
-        {rows.data(), static_cast<std::size_t>(count), columns, columns});
+    const RowsOf<T> some = some_columns(a, first, count);
+    lane_arithmetic<T>().product_of_columns(lanes(some), lanes(a, 0, a.rows(), rows.cols()),
+                                            lanes(rows));
     take({static_cast<std::size_t>(first / rows_of_task), first, rows});
   });
 }
@@ -108,10 +108,8 @@ MatrixXd products_of_rows(const RowsOf<T>& a, int threads) {
   over_blocks(a.rows(), threads, [&](Index first, Index count) {
     // The longer factor to the left: the right one is turned around part by part.
     RowsOf<double> columns(first + count, count);
-    const auto width = static_cast<std::size_t>(count);
-    lane_product_transposed<T, double>(
-        lanes(a, 0, first + count), lanes(a, first, count),
-        {columns.data(), static_cast<std::size_t>(first + count), width, width});
+    lane_arithmetic<T>().product_transposed(lanes(a, 0, first + count), lanes(a, first, count),
+                                            lanes(columns));
     out.middleCols(first, count).topRows(first + count) = columns;
     out.middleRows(first, count).leftCols(first) = columns.topRows(first).transpose();
   });
