@@ -112,28 +112,39 @@ TEST(HeadDiversity, CosinesAreInTheOrderOfPairs) {
   EXPECT_TRUE(json["layers"][0]["correlations"]["query_key"].is_null());
 }
 
+constexpr int random_layers = 300;
+
 /// Over layers of random heads z has mean 0 and variance 1; both to 4.5 standard errors, the second
 /// with a tenth more for the sd that comes from random sets.
-TEST(HeadDiversity, RandomHeadsAreNoOutliers) {
-  constexpr int layers = 300;
-  const HeadDiversity diversity =
-      head_diversity(query_key_file(layers, {.d = 9, .heads = 4, .k = 3, .n = 1}, 50), "f", 3, 2);
-  EXPECT_EQ(diversity.random_sets, 200);
+void expect_no_outliers(const HeadDiversity& diversity) {
   for (const char* name : {"chordal", "spectral", "overlap", "qk"}) {
     double sum = 0, squares = 0;
     for (const LayerDiversity& layer : diversity.layers) {
-      const double z = *index_of(layer, name).z;
-      sum += z;
-      squares += z * z;
+      const ReferencedIndex& index = index_of(layer, name);
+      sum += *index.z;
+      squares += *index.z * *index.z;
+      if (index.upper_bound) {
+        EXPECT_LE(*index.value, *index.upper_bound) << name;
+      }
     }
-    EXPECT_LE(std::abs(sum / layers), 4.5 / std::sqrt(layers) + 0.1) << name;
-    EXPECT_NEAR(squares / layers, 1, 4.5 * std::sqrt(2.0 / layers) + 0.1) << name;
-    // Control: as many aligned heads among them shift every index.
-    HeadFile close = query_key_file(1, {.d = 9, .heads = 4, .k = 3, .n = 1}, 50);
-    close.layers[0].subspaces[1] = close.layers[0].subspaces[0];
-    close.layers[0].w_k[1] = close.layers[0].w_k[0];
-    close.layers[0].w_q[1] = close.layers[0].w_q[0];
-    const HeadDiversity shifted = head_diversity(close, "f", 3, 2);
+    EXPECT_LE(std::abs(sum / random_layers), 4.5 / std::sqrt(random_layers) + 0.1) << name;
+    EXPECT_NEAR(squares / random_layers, 1, 4.5 * std::sqrt(2.0 / random_layers) + 0.1) << name;
+  }
+}
+
+TEST(HeadDiversity, RandomHeadsAreNoOutliers) {
+  const Sizes sizes{.d = 9, .heads = 4, .k = 3, .n = 1};
+  const HeadDiversity diversity =
+      head_diversity(query_key_file(random_layers, sizes, 50), "f", 3, 2);
+  EXPECT_EQ(diversity.random_sets, 200);
+  expect_no_outliers(diversity);
+  // Control: as many aligned heads among them shift every index.
+  HeadFile close = query_key_file(1, sizes, 50);
+  close.layers[0].subspaces[1] = close.layers[0].subspaces[0];
+  close.layers[0].w_k[1] = close.layers[0].w_k[0];
+  close.layers[0].w_q[1] = close.layers[0].w_q[0];
+  const HeadDiversity shifted = head_diversity(close, "f", 3, 2);
+  for (const char* name : {"chordal", "spectral", "overlap", "qk"}) {
     EXPECT_LT(*index_of(shifted.layers[0], name).z, *index_of(diversity.layers[0], name).z - 1)
         << name;
   }
@@ -157,26 +168,11 @@ HeadFile grouped_file(int layers, const Sizes& sizes, int groups, std::uint64_t 
   return file;
 }
 
-/// As RandomHeadsAreNoOutliers, of heads that share keys.
 TEST(HeadDiversity, RandomHeadsInGroupsAreNoOutliers) {
-  constexpr int layers = 300;
-  const Sizes sizes{.d = 9, .heads = 8, .k = 2, .n = 1};
-  HeadFile file = grouped_file(layers, sizes, 4, 50);
+  HeadFile file = grouped_file(random_layers, {.d = 9, .heads = 8, .k = 2, .n = 1}, 4, 50);
   const HeadDiversity diversity = head_diversity(file, "f", 3, 2);
   EXPECT_EQ(diversity.groups, 4);
-  for (const char* name : {"chordal", "spectral", "overlap", "qk"}) {
-    double sum = 0, squares = 0;
-    for (const LayerDiversity& layer : diversity.layers) {
-      const ReferencedIndex& index = index_of(layer, name);
-      sum += *index.z;
-      squares += *index.z * *index.z;
-      if (index.upper_bound) {
-        EXPECT_LE(*index.value, *index.upper_bound) << name;
-      }
-    }
-    EXPECT_LE(std::abs(sum / layers), 4.5 / std::sqrt(layers) + 0.1) << name;
-    EXPECT_NEAR(squares / layers, 1, 4.5 * std::sqrt(2.0 / layers) + 0.1) << name;
-  }
+  expect_no_outliers(diversity);
   // Control: without their groups the same heads are far from random ones.
   file.kv_heads = 0;
   const HeadDiversity ungrouped = head_diversity(file, "f", 3, 2);
