@@ -18,6 +18,7 @@ namespace {
 
 using Eigen::Index;
 using Eigen::MatrixXd;
+using ByRows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using nlohmann::json;
 
 constexpr double of_double = 1e-12, of_float = 2e-6;
@@ -32,22 +33,17 @@ std::vector<std::uint32_t> all_rows(const AttentionShape& shape) {
 std::vector<MatrixXd> metrics_of(const json& maps) {
   std::vector<MatrixXd> all;
   for (const json& map : maps) {
-    MatrixXd w(map.size(), map[0].size());
-    for (Index i = 0; i < w.rows(); ++i) {
-      for (Index j = 0; j < w.cols(); ++j) {
-        w(i, j) = map[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)].get<double>();
-      }
-    }
-    all.emplace_back(w * w.transpose());
+    const std::vector<double> w = flat(map);
+    const Eigen::Map<const ByRows> rows(w.data(), static_cast<Index>(map.size()),
+                                        static_cast<Index>(map[0].size()));
+    all.emplace_back(rows * rows.transpose());
   }
   return all;
 }
 
-std::vector<double> numbers_of(const MatrixXd& matrix, double factor) {
-  std::vector<double> all;
-  for (Index i = 0; i < matrix.rows(); ++i) {
-    for (Index j = 0; j < matrix.cols(); ++j) all.push_back(matrix(i, j) * factor);
-  }
+std::vector<double> numbers_of(const ByRows& matrix, double factor) {
+  std::vector<double> all(matrix.data(), matrix.data() + matrix.size());
+  for (double& number : all) number *= factor;
   return all;
 }
 
@@ -138,18 +134,6 @@ TEST(Attention, HasTheKnownSumsOverPairs) {
     expect_known_pairs<double>(of_double);
     expect_known_pairs<float>(of_float);
   });
-}
-
-/// Numbers in [-1, 1) that look like none in particular.
-template <class T>
-std::vector<T> scattered(std::size_t count, unsigned start) {
-  std::vector<T> numbers(count);
-  std::uint32_t state = start;
-  for (T& number : numbers) {
-    state = state * 1664525U + 1013904223U;
-    number = static_cast<T>(static_cast<double>(state >> 8) / 0x1p23 - 1);
-  }
-  return numbers;
 }
 
 /// Longer than a block of a product and than a tile.

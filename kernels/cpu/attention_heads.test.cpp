@@ -2,6 +2,7 @@
 #include "kernels/cpu/attention_heads.h"
 
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -14,17 +15,6 @@
 namespace headlab {
 namespace {
 
-/// Numbers in [-1, 1) that look like none in particular.
-std::vector<double> scattered_numbers(std::size_t count, unsigned start) {
-  std::vector<double> numbers(count);
-  std::uint32_t state = start;
-  for (double& number : numbers) {
-    state = state * 1664525U + 1013904223U;
-    number = static_cast<double>(state >> 8) / 0x1p23 - 1;
-  }
-  return numbers;
-}
-
 /// Two sequences of four heads in two groups, whose numbers lie in one row after another with a
 /// gap.
 struct Problem {
@@ -32,12 +22,12 @@ struct Problem {
   bool distances = false, masked = true;
   AttentionShape shape = {.heads = 4, .groups = 2, .queries = 63, .keys = 71, .k = 5, .e = 3};
   std::size_t sequences = 2;
-  std::vector<double> q = scattered_numbers(2 * 4 * 63 * 7, 1),
-                      k = scattered_numbers(2 * 2 * 71 * 5, 2),
-                      v = scattered_numbers(2 * 2 * 71 * 3, 3),
-                      bias = scattered_numbers(4 * 63 * 71, 4),
-                      upstream = scattered_numbers(2 * 4 * 63 * 3, 5),
-                      by_log_sums = scattered_numbers(2 * 4 * 63, 6);
+  std::vector<double> q = scattered<double>(2 * 4 * 63 * 7, 1),
+                      k = scattered<double>(2 * 2 * 71 * 5, 2),
+                      v = scattered<double>(2 * 2 * 71 * 3, 3),
+                      bias = scattered<double>(4 * 63 * 71, 4),
+                      upstream = scattered<double>(2 * 4 * 63 * 3, 5),
+                      by_log_sums = scattered<double>(2 * 4 * 63, 6);
   std::vector<unsigned char> unseen = std::vector<unsigned char>(63 * 71, 0);
 
   Problem() {
@@ -48,6 +38,16 @@ struct Problem {
   struct Found {
     std::vector<T> z, q, k, v, bias;
     std::vector<double> sums, sink, alibi, softcap;
+
+    /// All, in double.
+    std::map<std::string, std::vector<double>> named() const {
+      const auto doubles = [](const auto& from) {
+        return std::vector<double>(from.begin(), from.end());
+      };
+      return {{"z", doubles(z)}, {"q", doubles(q)},       {"k", doubles(k)},
+              {"v", doubles(v)}, {"bias", doubles(bias)}, {"sums", sums},
+              {"sink", sink},    {"alibi", alibi},        {"softcap", softcap}};
+    }
   };
 
   template <class T>
@@ -172,26 +172,18 @@ TEST(AttentionHeads, HaveTheDerivativesOfTheirValues) {
   expect_derivatives(distant());
 }
 
-template <class Numbers>
-std::vector<double> doubles(const Numbers& numbers) {
-  return {numbers.begin(), numbers.end()};
-}
-
 /// Sums of up to 63 queries and 71 keys of numbers below 1, each rounded in float32.
 constexpr double of_singles = 1e-5, of_doubles = 1e-13;
 
 TEST(AttentionHeads, AreTheSameInEveryInstructionSetAndType) {
   for (const Problem& problem : {busy(), distant()}) {
-    const Problem::Found<double> expected = problem.run<double>();
+    const auto expected = problem.run<double>().named();
     const auto expect = [&](const auto& found, double tolerance) {
-      EXPECT_LE(relative_distance(doubles(found.z), expected.z), tolerance);
-      EXPECT_LE(relative_distance(doubles(found.q), expected.q), tolerance);
-      EXPECT_LE(relative_distance(doubles(found.k), expected.k), tolerance);
-      EXPECT_LE(relative_distance(doubles(found.v), expected.v), tolerance);
-      EXPECT_LE(relative_distance(doubles(found.bias), expected.bias), tolerance);
-      EXPECT_LE(relative_distance(found.sink, expected.sink), tolerance);
-      EXPECT_LE(relative_distance(found.alibi, expected.alibi), 71 * tolerance);
-      EXPECT_LE(relative_distance(found.softcap, expected.softcap), tolerance);
+      for (const auto& [name, numbers] : found.named()) {
+        EXPECT_LE(relative_distance(numbers, expected.at(name)),
+                  name == "alibi" ? 71 * tolerance : tolerance)
+            << name;
+      }
     };
     test::on_every_target([&] {
       expect(problem.run<double>(), of_doubles);
@@ -201,23 +193,14 @@ TEST(AttentionHeads, AreTheSameInEveryInstructionSetAndType) {
 }
 
 TEST(AttentionHeads, HaveTheSameBitsOnAnyNumberOfThreads) {
-  const Problem::Found<float> one = busy().run<float>(1), three = busy().run<float>(3);
-  EXPECT_EQ(one.z, three.z);
-  EXPECT_EQ(one.sums, three.sums);
-  EXPECT_EQ(one.q, three.q);
-  EXPECT_EQ(one.k, three.k);
-  EXPECT_EQ(one.v, three.v);
-  EXPECT_EQ(one.bias, three.bias);
-  EXPECT_EQ(one.sink, three.sink);
-  EXPECT_EQ(one.alibi, three.alibi);
-  EXPECT_EQ(one.softcap, three.softcap);
+  EXPECT_EQ(busy().run<float>(1).named(), busy().run<float>(3).named());
 }
 
 TEST(AttentionHeads, WithoutValuesAreTheWeights) {
   Problem ones = busy();
   const std::size_t keys = ones.shape.keys;
   ones.shape.e = keys;
-  ones.upstream = scattered_numbers(2 * 4 * 63 * keys, 5);
+  ones.upstream = scattered<double>(2 * 4 * 63 * keys, 5);
   ones.v.assign(2 * 2 * keys * keys, 0);
   for (std::size_t i = 0; i < 2 * 2 * keys; ++i) ones.v[i * keys + i % keys] = 1;
   Problem bare = ones;

@@ -4,19 +4,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <memory>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "kernels/laws.h"
 #include "kernels/philox.h"
-#include "kernels/plan.h"
 #include "kernels/stack/layers.h"
 #include "kernels/stack/maps.h"
 #include "kernels/stack/worker.h"
 #include "kernels/testing/every_target.h"
+#include "kernels/testing/test_plans.h"
 
 namespace headlab {
 namespace {
@@ -169,13 +167,7 @@ TEST(stack_arithmetic, normals_have_the_bits_of_their_definition) {
 }
 
 TEST(stack_arithmetic, tokens_have_the_bits_of_their_definition) {
-  Plan plan;
-  plan.n = 37;
-  plan.d = 5;
-  NormalDesign design;
-  design.dim = 5;
-  plan.design = design.sampler(plan.table);
-  plan.stack = std::make_shared<const Stack>();
+  const Plan plan = test::stack_plan({}, 37, 5, 1);
   test::on_every_target([&] { EXPECT_EQ(cpu_stack_tokens(plan, 3), stack_tokens(plan, 3)); });
 }
 

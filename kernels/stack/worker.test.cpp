@@ -8,28 +8,19 @@
 #include <gtest/gtest.h>
 
 #include "kernels/backends.h"
-#include "kernels/laws.h"
-#include "kernels/plan.h"
 #include "kernels/stack/layers.h"
+#include "kernels/testing/test_plans.h"
 
 namespace headlab {
 namespace {
 
 Plan stack_plan(double skip) {
-  Plan plan;
-  plan.n = 5;
-  plan.d = 3;
-  plan.seed = 4;
-  NormalDesign design;
-  design.dim = 3;
-  plan.design = design.sampler(plan.table);
   Stack stack;
   stack.layers = 2;
   stack.heads = 2;
   stack.skip = skip;
   stack.maps = GaussianMaps{.k = 2, .value_dim = 2};
-  plan.stack = std::make_shared<const Stack>(stack);
-  return plan;
+  return test::stack_plan(stack, 5, 3, 4);
 }
 
 std::vector<Moments> run_block(const Backend& backend, Plans plans, const Block& block) {

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "kernels/cuda/stack/stack.h"
-#include "kernels/plan.h"
 #include "kernels/stack/layers.h"
 #include "kernels/stack/maps.h"
 #include "kernels/stack/worker.h"
+#include "kernels/testing/test_plans.h"
 
 namespace headlab::HEADLAB_CUDA_NAMESPACE {
 
@@ -28,13 +28,6 @@ struct NamedPlan {
 
 /// Three heads on normal tokens; `set` makes it another stack.
 inline Plan stack_plan(const std::function<void(Stack&)>& set = {}, int n = 9, int d = 7) {
-  Plan plan;
-  plan.n = static_cast<std::uint64_t>(n);
-  plan.d = d;
-  plan.seed = 5;
-  NormalDesign design;
-  design.dim = d;
-  plan.design = design.sampler(plan.table);
   Stack stack;
   stack.layers = 3;
   stack.heads = 3;
@@ -42,8 +35,7 @@ inline Plan stack_plan(const std::function<void(Stack&)>& set = {}, int n = 9, i
   stack.maps = GaussianMaps{.query_key = 2, .k = 5, .value_dim = 4};
   stack.spectra = true;
   if (set) set(stack);
-  plan.stack = std::make_shared<const Stack>(stack);
-  return plan;
+  return test::stack_plan(stack, static_cast<std::uint64_t>(n), d, 5);
 }
 
 inline Eigen::MatrixXd some_normals(int rows, int columns, std::uint64_t number) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -85,6 +86,18 @@ AttentionSequence<T> sequence_of(const nlohmann::json& given, std::size_t b) {
     }
   }
   return out;
+}
+
+/// Numbers in [-1, 1) that look like none in particular.
+template <class T>
+std::vector<T> scattered(std::size_t count, unsigned start) {
+  std::vector<T> numbers(count);
+  std::uint32_t state = start;
+  for (T& number : numbers) {
+    state = state * 1664525U + 1013904223U;
+    number = static_cast<T>(static_cast<double>(state >> 8) / 0x1p23 - 1);
+  }
+  return numbers;
 }
 
 /// Largest difference over the largest number, or 1; NaN where one of the numbers is.

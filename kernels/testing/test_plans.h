@@ -4,12 +4,14 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/laws.h"
 #include "kernels/plan.h"
+#include "kernels/stack/stack.h"
 
 namespace headlab::test {
 
@@ -90,6 +92,17 @@ inline Plan make_plan(const Shape& shape, const KernelLaw& kernel,
         std::visit([&](const auto& function) { return function(plan.table.exact(), x, 1, 0); },
                    *plan.regression));
   }
+  return plan;
+}
+
+/// A stack of layers on n normal tokens.
+inline Plan stack_plan(const Stack& stack, std::uint64_t n, int d, std::uint64_t seed) {
+  Plan plan;
+  plan.n = n;
+  plan.d = d;
+  plan.seed = seed;
+  plan.design = NormalDesign{.dim = d}.sampler(plan.table);
+  plan.stack = std::make_shared<const Stack>(stack);
   return plan;
 }
 
