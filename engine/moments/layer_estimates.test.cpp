@@ -8,29 +8,20 @@
 
 #include "engine/run/simulate.h"
 #include "kernels/backends.h"
-#include "kernels/laws.h"
-#include "kernels/plan.h"
 #include "kernels/stack/layers.h"
 #include "kernels/stack/worker.h"
+#include "kernels/testing/test_plans.h"
 
 namespace headlab {
 namespace {
 
 Plan layers_plan(double skip) {
-  Plan plan;
-  plan.n = 6;
-  plan.d = 4;
-  plan.seed = 9;
-  NormalDesign design;
-  design.dim = 4;
-  plan.design = design.sampler(plan.table);
   Stack stack;
   stack.layers = 3;
   stack.skip = skip;
   stack.temperature = 2;
   stack.maps = GaussianMaps{.k = 4, .value_dim = 4};
-  plan.stack = std::make_shared<const Stack>(stack);
-  return plan;
+  return test::stack_plan(stack, 6, 4, 9);
 }
 
 TEST(layer_estimates, are_means_over_replicates_with_their_errors) {
