@@ -28,6 +28,8 @@ constexpr double kolmogorov_bound = 2.5;
 
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
+/// Of distributions: no sums in long double, which would take most of the time here.
+using InDouble = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
 using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 struct Points {
@@ -186,7 +188,9 @@ TEST(DesignLaws, SphereHasUnitNormAndUniformDirection) {
 
 /// Distribution of |x|^2 for elliptical t: |x|^2/d ~ F(d, df).
 auto squared_norm_of_t(int d, double df) {
-  return [=](double norm2) { return cdf(boost::math::fisher_f(d, df), norm2 / d); };
+  return [=](double norm2) {
+    return cdf(boost::math::fisher_f_distribution<double, InDouble>(d, df), norm2 / d);
+  };
 }
 
 TEST(DesignLaws, StudentIsElliptical) {
@@ -341,7 +345,10 @@ double laplace_distribution(double x) {
 }
 /// Student t of variance 1.
 auto student_distribution(double df) {
-  return [=](double x) { return cdf(boost::math::students_t(df), x * std::sqrt(df / (df - 2))); };
+  return [=](double x) {
+    return cdf(boost::math::students_t_distribution<double, InDouble>(df),
+               x * std::sqrt(df / (df - 2)));
+  };
 }
 
 template <class Right, class Wrong>
