@@ -17,8 +17,7 @@ using namespace stated;
 TEST(StatedClaimErrors, RejectsWhatIsUnclear) {
   const std::string than = "\nthan = " + aligned + "\nfor_each = [\"heads.count\"]\n";
   const std::string side =
-      "{ figure = \"mse\", at = { \"heads.count\" = 2, \"heads.subspaces\" = "
-      "\"aligned\" } }";
+      "{ figure = 'mse', at = { 'heads.count' = 2, 'heads.subspaces' = 'aligned' } }";
   struct Case {
     std::string body;
     std::string problem;
@@ -28,19 +27,19 @@ TEST(StatedClaimErrors, RejectsWhatIsUnclear) {
       {"less = " + orthogonal + than + "margin = -1", "margin: is -1, must be >= 0"},
       {"less = " + orthogonal + than + "margin = { rel = 1 }", "margin.rel: unknown key"},
       {"less = " + orthogonal + "\nmargin = 0", "claim.compare[0].than: is missing"},
-      {"less = { figure = \"msee\" }" + than + "margin = 0",
+      {"less = { figure = 'msee' }" + than + "margin = 0",
        "scenario:24:19: claim.compare[0].less.figure: figure \"msee\" is unknown"},
-      {"less = { figure = \"mse\" }" + than + "margin = 0",
+      {"less = { figure = 'mse' }" + than + "margin = 0",
        "less: fits 2 conditions - add heads.subspaces to `at`, or to `for_each`"},
-      {"less = { figure = \"mse\", at = { \"heads.subspaces\" = \"har\" } }" + than + "margin = 0",
+      {"less = { figure = 'mse', at = { 'heads.subspaces' = 'har' } }" + than + "margin = 0",
        "no condition has heads.count = 2, heads.subspaces = \"har\" (heads.subspaces is "
        "orthogonal, aligned)"},
-      {"less = { figure = \"mse\", at = { \"heads.kernel\" = 2 } }" + than + "margin = 0",
+      {"less = { figure = 'mse', at = { 'heads.kernel' = 2 } }" + than + "margin = 0",
        "\"heads.kernel\" is not swept (allowed: heads.subspaces, heads.count)"},
-      {"less = { figure = \"mse\", at = 3 }" + than + "margin = 0", "less.at: is an integer"},
-      {"less = { figure = \"mse\", at = { \"heads.count\" = 2 } }" + than + "margin = 0",
+      {"less = { figure = 'mse', at = 3 }" + than + "margin = 0", "less.at: is an integer"},
+      {"less = { figure = 'mse', at = { 'heads.count' = 2 } }" + than + "margin = 0",
        "\"heads.count\" is in `for_each` too"},
-      {"less = " + orthogonal + than + "margin = 0\nexpected = \"true\"", "expected: is \"true\""},
+      {"less = " + orthogonal + than + "margin = 0\nexpected = 'true'", "expected: is \"true\""},
       {"less = " + orthogonal + than + "margin = 0\nequals = 1", "equals: needs `of` or `ratio`"},
       {"less = " + orthogonal + than + "margin = 0\nof = 1", "states less, of at once"},
       {"than = " + orthogonal + "\nmargin = 0", "states no comparison"},
@@ -48,47 +47,42 @@ TEST(StatedClaimErrors, RejectsWhatIsUnclear) {
       {"of = " + side + "\nmargin = 0\nequals = 1\nat_most = 2", "has equals, at_most"},
       {"of = " + side + "\nmargin = { relative = 1 }\nequals = 0", "a margin relative to 0 is 0"},
       {"of = " + side + "\nmargin = 0\nequals = nan", "equals: is nan"},
-      {"of = " + side + "\nmargin = 0\nequals_theory = \"exakt\"", "equals_theory: is \"exakt\""},
+      {"of = " + side + "\nmargin = 0\nequals_theory = 'exakt'", "equals_theory: is \"exakt\""},
       {"ratio = " + side + "\nmargin = 0\nequals = 1", "ratio: needs an array of two tables"},
-      {"monotone = { figure = \"mse\", in = \"heads.count\", direction = \"up\", at = { "
-       "\"heads.subspaces\" = \"aligned\" } }\nmargin = 0",
+      {"monotone = { figure = 'mse', in = 'heads.count', direction = 'up', at = { "
+       "'heads.subspaces' = 'aligned' } }\nmargin = 0",
        "direction: is \"up\" (allowed: increasing, decreasing)"},
-      {"monotone = { figure = \"mse\", in = \"heads.dim\", direction = \"increasing\" }\nmargin = "
-       "0",
+      {"monotone = { figure = 'mse', in = 'heads.dim', direction = 'increasing' }\nmargin = 0",
        "\"heads.dim\" is not swept"},
-      {"slope = { figure = \"mse\", over = \"heads.count\" }\nmargin = 0",
+      {"slope = { figure = 'mse', over = 'heads.count' }\nmargin = 0",
        "claim.compare[0].slope: needs one of equals, at_most, at_least; has none"},
-      {"slope = { figure = \"mse\", over = \"heads.count\" }\nmargin = 0\nequals = 1",
+      {"slope = { figure = 'mse', over = 'heads.count' }\nmargin = 0\nequals = 1",
        "claim.compare[0].equals: belongs into the table of `slope`"},
-      {"slope = { figure = \"mse\", over = \"heads.subspaces\", at = { \"heads.count\" = 2 }, "
-       "equals = "
-       "1 }\nmargin = 0",
+      {"slope = { figure = 'mse', over = 'heads.subspaces', at = { 'heads.count' = 2 }, equals = 1 "
+       "}\nmargin = 0",
        "goes along \"heads.subspaces\", whose values are not numbers"},
-      {"crossing = { figure = \"mse\", over = \"heads.count\", first = { \"heads.subspaces\" = "
-       "\"aligned\" }, second = { \"heads.subspaces\" = \"orthogonal\" }, between = [3, 2] "
-       "}\nmargin = 0",
+      {"crossing = { figure = 'mse', over = 'heads.count', first = { 'heads.subspaces' = 'aligned' "
+       "}, second = { 'heads.subspaces' = 'orthogonal' }, between = [3, 2] }\nmargin = 0",
        "between: needs two numbers that rise, as [100, 200]"},
-      {"crossing = { figure = \"mse\", over = \"heads.count\", first = { \"heads.subspaces\" = "
-       "\"aligned\" }, second = { \"heads.subspaces\" = \"orthogonal\" }, between = [1, 3] "
-       "}\nmargin = 0",
+      {"crossing = { figure = 'mse', over = 'heads.count', first = { 'heads.subspaces' = 'aligned' "
+       "}, second = { 'heads.subspaces' = 'orthogonal' }, between = [1, 3] }\nmargin = 0",
        "is not within the values of \"heads.count\", 2 to 4"},
-      {"argmin = { figure = \"mse\", over = \"heads.count\", is = 7, at = { \"heads.subspaces\" = "
-       "\"aligned\" } }\nmargin = 0",
+      {"argmin = { figure = 'mse', over = 'heads.count', is = 7, at = { 'heads.subspaces' = "
+       "'aligned' } }\nmargin = 0",
        "no condition has heads.subspaces = \"aligned\", heads.count = 7 (heads.count is 2, 3, 4)"},
-      {"of = { figure = \"head_bias[0,5]\", at = { \"heads.count\" = 2, \"heads.subspaces\" = "
-       "\"aligned\" } }\nmargin = 0\nequals = 0",
+      {"of = { figure = 'head_bias[0,5]', at = { 'heads.count' = 2, 'heads.subspaces' = 'aligned' "
+       "} }\nmargin = 0\nequals = 0",
        "head_bias[0,5] is undefined in condition #3 (2 heads"},
       {"nonsense = 1\nmargin = 0",
-       "claim.compare[0].nonsense: unknown key (allowed: name, statement, assumptions, "
-       "refuted_by, origin, expected, all, less, than, equal, of, ratio, equals, at_most, "
-       "at_least, equals_theory, monotone, argmin, slope, crossing, for_each, margin, unit)"},
-      {"less = { figure = \"mse\", where = 3 }" + than + "margin = 0",
+       "claim.compare[0].nonsense: unknown key (allowed: name, statement, assumptions, refuted_by, "
+       "origin, expected, all, less, than, equal, of, ratio, equals, at_most, at_least, "
+       "equals_theory, monotone, argmin, slope, crossing, for_each, margin, unit)"},
+      {"less = { figure = 'mse', where = 3 }" + than + "margin = 0",
        "claim.compare[0].less.where: unknown key (allowed: figure, at)"},
-      {"less = { at = { \"heads.subspaces\" = \"aligned\" } }" + than + "margin = 0",
+      {"less = { at = { 'heads.subspaces' = 'aligned' } }" + than + "margin = 0",
        "claim.compare[0].less.figure: is missing"},
-      {"less = { figure = \"head_bias\" }" + than + "margin = 0", "head_bias"},
-      {"less = " + orthogonal + "\nthan = " + aligned +
-           "\nfor_each = [\"heads.kernel\"]\nmargin = 0",
+      {"less = { figure = 'head_bias' }" + than + "margin = 0", "head_bias"},
+      {"less = " + orthogonal + "\nthan = " + aligned + "\nfor_each = ['heads.kernel']\nmargin = 0",
        "claim.compare[0].for_each: \"heads.kernel\" is not swept (allowed: heads.subspaces, "
        "heads.count)"},
       {"less = " + orthogonal + "\nthan = " + aligned + "\nfor_each = 3\nmargin = 0",
@@ -101,13 +95,13 @@ TEST(StatedClaimErrors, RejectsWhatIsUnclear) {
        "claim.compare[0].margin: is inf, needs a finite number"},
       {"of = " + side + "\nmargin = { relative = nan }\nequals = 1",
        "claim.compare[0].margin.relative: is nan, needs a finite number"},
-      {"of = " + side + "\nmargin = 0\nequals = 1\nunit = \"s2\"", "unit: is \"s2\""},
+      {"of = " + side + "\nmargin = 0\nequals = 1\nunit = 's2'", "unit: is \"s2\""},
       {"all = 3\nmargin = 0", "claim.compare[0].all: needs an array of tables"},
       {"all = []\nmargin = 0", "claim.compare[0].all: needs an array of tables"},
       {"all = [3]\nmargin = 0", "claim.compare[0].all[0]"},
       {"all = [{ of = " + side + ", equals = 1 }]", "claim.compare[0].margin: is missing"},
       {"all = [{ of = " + side + " }]\nmargin = 0", "claim.compare[0].all[0]: needs one of"},
-      {"all = [{ of = " + side + ", equals = 1, name = \"x\" }]\nmargin = 0",
+      {"all = [{ of = " + side + ", equals = 1, name = 'x' }]\nmargin = 0",
        "claim.compare[0].all[0].name: unknown key"},
       {"all = [{ of = " + side + ", equals = 1, margin = -1 }]\nmargin = 0",
        "claim.compare[0].all[0].margin: is -1"},
@@ -119,31 +113,30 @@ TEST(StatedClaimErrors, RejectsWhatIsUnclear) {
        "claim.compare[0].at_most: is inf, needs a finite number"},
       {"of = " + side + "\nmargin = 0\nat_least = -nan",
        "claim.compare[0].at_least: is nan, needs a finite number"},
-      {"of = " + side + "\nmargin = 0\nequals = \"1\"", "equals: is a string, needs a number"},
-      {"ratio = [" + side + ", " + side + "]\nmargin = 0\nequals_theory = \"exact\"",
+      {"of = " + side + "\nmargin = 0\nequals = '1'", "equals: is a string, needs a number"},
+      {"ratio = [" + side + ", " + side + "]\nmargin = 0\nequals_theory = 'exact'",
        "equals_theory: needs `of`: closed forms are of single figures"},
       {"than = " + side + "\nof = " + side + "\nmargin = 0\nequals = 1", "than: needs `less`"},
-      {"monotone = { figure = \"mse\", in = \"heads.count\" }\nmargin = 0",
+      {"monotone = { figure = 'mse', in = 'heads.count' }\nmargin = 0",
        "claim.compare[0].monotone.direction: is missing"},
-      {"monotone = { figure = \"mse\", in = \"heads.count\", direction = \"increasing\", at = { "
-       "\"heads.subspaces\" = \"aligned\", \"heads.count\" = 2 } }\nmargin = 0",
+      {"monotone = { figure = 'mse', in = 'heads.count', direction = 'increasing', at = { "
+       "'heads.subspaces' = 'aligned', 'heads.count' = 2 } }\nmargin = 0",
        "claim.compare[0].monotone: goes along \"heads.count\", which `at` or `for_each` fixes"},
-      {"monotone = { figure = \"mse\", in = \"heads.count\", direction = \"increasing\" }\n"
-       "for_each = [\"heads.subspaces\", \"heads.count\"]\nmargin = 0",
+      {"monotone = { figure = 'mse', in = 'heads.count', direction = 'increasing' }\nfor_each = "
+       "['heads.subspaces', 'heads.count']\nmargin = 0",
        "claim.compare[0].monotone: goes along \"heads.count\", which `at` or `for_each` fixes"},
-      {"monotone = { figure = \"mse\", in = \"heads.count\", direction = \"increasing\" }\n"
-       "margin = 0",
+      {"monotone = { figure = 'mse', in = 'heads.count', direction = 'increasing' }\nmargin = 0",
        "fits 2 conditions - add heads.subspaces to `at`, or to `for_each`"},
-      {"argmin = { figure = \"mse\", over = \"heads.count\" }\nmargin = 0",
+      {"argmin = { figure = 'mse', over = 'heads.count' }\nmargin = 0",
        "claim.compare[0].argmin.is: is missing"},
-      {"argmin = { figure = \"mse\", over = \"heads.count\", is = nan, at = { \"heads.subspaces\" "
-       "= \"aligned\" } }\nmargin = 0",
+      {"argmin = { figure = 'mse', over = 'heads.count', is = nan, at = { 'heads.subspaces' = "
+       "'aligned' } }\nmargin = 0",
        "no condition has heads.subspaces = \"aligned\", heads.count = nan"},
       // The signal is zero, so that no head is biased.
-      {"of = { figure = \"head_bias[0,0]\", at = { \"heads.count\" = 2, \"heads.subspaces\" = "
-       "\"aligned\" } }\nmargin = { relative = 0.1 }\nequals_theory = \"exact\"",
-       "head_bias[0,0] has a closed form of 0, and a margin relative to 0 is 0 - give an "
-       "absolute one"}};
+      {"of = { figure = 'head_bias[0,0]', at = { 'heads.count' = 2, 'heads.subspaces' = 'aligned' "
+       "} }\nmargin = { relative = 0.1 }\nequals_theory = 'exact'",
+       "head_bias[0,0] has a closed form of 0, and a margin relative to 0 is 0 - give an absolute "
+       "one"}};
   for (const Case& one : cases) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, one.problem,
                         refusal_line([&] { verdicts_on(compare(one.body)); }))
