@@ -53,6 +53,18 @@ Architecture like_llama(std::string name) {
           .head_dim = "head_dim"};
 }
 
+/// Names of models that keep query, key and value of a group of heads in one tensor of `attention`.
+Architecture by_group(std::string name, std::string prefix, const std::string& attention) {
+  const std::string fused = attention + ".query_key_value.weight";
+  return {.name = std::move(name),
+          .also = {},
+          .prefixes = {std::move(prefix), ""},
+          .query = fused,
+          .key = fused,
+          .layout = ProjectionLayout::by_group,
+          .output = attention + ".dense.weight"};
+}
+
 /// Falcon's 7B has one key for all heads, later ones num_kv_heads, others one for each.
 int groups_of_falcon(const Value& config, int heads) {
   if (is_true(member(config, "new_decoder_architecture"))) {
@@ -70,17 +82,12 @@ std::vector<Architecture> make_table() {
 
   table.push_back(like_bert("bert", "bert."));
 
-  table.push_back({.name = "bloom",
-                   .also = {},
-                   .prefixes = {"transformer.", ""},
-                   .query = "h.#.self_attention.query_key_value.weight",
-                   .key = "h.#.self_attention.query_key_value.weight",
-                   .layout = ProjectionLayout::by_group,
-                   .output = "h.#.self_attention.dense.weight",
-                   .gains = {"h.#.input_layernorm.weight"},
-                   .left_out = "what ALiBi adds by position",
-                   .heads = "n_head",
-                   .layers = "n_layer"});
+  Architecture bloom = by_group("bloom", "transformer.", "h.#.self_attention");
+  bloom.gains = {"h.#.input_layernorm.weight"};
+  bloom.left_out = "what ALiBi adds by position";
+  bloom.heads = "n_head";
+  bloom.layers = "n_layer";
+  table.push_back(bloom);
 
   table.push_back({.name = "distilbert",
                    .also = {},
@@ -94,19 +101,13 @@ std::vector<Architecture> make_table() {
                    .layers = "n_layers",
                    .hidden = "dim"});
 
-  table.push_back(
-      {.name = "falcon",
-       .also = {},
-       .prefixes = {"transformer.", ""},
-       .query = "h.#.self_attention.query_key_value.weight",
-       .key = "h.#.self_attention.query_key_value.weight",
-       .layout = ProjectionLayout::by_group,
-       .output = "h.#.self_attention.dense.weight",
-       .gains = {"h.#.ln_attn.weight", "h.#.input_layernorm.weight"},
-       .rotary = true,
-       .left_out = rotary_positions,
-       .groups = groups_of_falcon,
-       .required = {{"alibi", {"false"}, "it is read as a model of rotary positions"}}});
+  Architecture falcon = by_group("falcon", "transformer.", "h.#.self_attention");
+  falcon.gains = {"h.#.ln_attn.weight", "h.#.input_layernorm.weight"};
+  falcon.rotary = true;
+  falcon.left_out = rotary_positions;
+  falcon.groups = groups_of_falcon;
+  falcon.required = {{"alibi", {"false"}, "it is read as a model of rotary positions"}};
+  table.push_back(falcon);
 
   // Its RMSNorm multiplies by 1 + w.
   Architecture gemma = like_llama("gemma");
@@ -149,16 +150,11 @@ std::vector<Architecture> make_table() {
        .required = {{"scale_attn_weights", {"true"}, temperature_is_sqrt_k},
                     {"scale_attn_by_inverse_layer_idx", {"false"}, temperature_is_sqrt_k}}});
 
-  table.push_back({.name = "gpt_neox",
-                   .also = {},
-                   .prefixes = {"gpt_neox.", ""},
-                   .query = "layers.#.attention.query_key_value.weight",
-                   .key = "layers.#.attention.query_key_value.weight",
-                   .layout = ProjectionLayout::by_group,
-                   .output = "layers.#.attention.dense.weight",
-                   .gains = {"layers.#.input_layernorm.weight"},
-                   .rotary = true,
-                   .left_out = rotary_positions});
+  Architecture gpt_neox = by_group("gpt_neox", "gpt_neox.", "layers.#.attention");
+  gpt_neox.gains = {"layers.#.input_layernorm.weight"};
+  gpt_neox.rotary = true;
+  gpt_neox.left_out = rotary_positions;
+  table.push_back(gpt_neox);
 
   Architecture gpt_oss = like_llama("gpt_oss");
   gpt_oss.left_out += ", the sinks that take weight";
