@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/moments/precision.h"
 #include "engine/run/session.h"
 
 namespace headlab::tools {
@@ -105,19 +104,6 @@ inline constexpr std::initializer_list<CommonArguments::Taken> simulation = {
 /// What a command of independent parts takes.
 inline constexpr std::initializer_list<CommonArguments::Taken> units = {"--shard", "--resume",
                                                                         "--checkpoint"};
-
-/// The arguments of `headlab run`.
-struct RunArguments : CommonArguments {
-  bool nodes = true;
-  std::vector<PrecisionTarget> until;
-  std::optional<std::string> against, difference;
-  std::optional<std::string> replicate_figures;
-  std::optional<std::uint64_t> first_replicates;  ///< of each condition; else all
-  bool compare = false;
-  bool dry_run = false;
-
-  void list(Options& options);
-};
 
 /// Seconds of "45s", "30m", "2h", "1h30m" or a plain number of seconds; throws InvalidInput, naming
 /// `option`.

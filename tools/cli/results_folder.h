@@ -10,9 +10,9 @@
 #include "engine/files/text_sink.h"
 #include "engine/results/computed.h"
 #include "engine/run/run.h"
-#include "tools/cli/options.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/run_arguments.h"
 
 namespace headlab::tools {
 

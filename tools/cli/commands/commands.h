@@ -24,6 +24,7 @@
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/output_folder.h"
+#include "tools/cli/run_arguments.h"
 #include "tools/cli/supervise.h"
 #include "validation/difference/results_difference.h"
 #include "validation/diversity/alike_heads.h"

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "engine/run/run.h"
-#include "tools/cli/options.h"
 #include "tools/cli/results_folder.h"
+#include "tools/cli/run_arguments.h"
 #include "tools/python/src/job.h"
 #include "tools/python/src/values.h"
 #include "validation/theory/controls/control_means.h"
