@@ -9,6 +9,7 @@
 #include <utility>
 #include <variant>
 
+#include "engine/files/available_memory.h"
 #include "engine/files/document.h"
 #include "engine/files/input_file.h"
 #include "engine/files/models/safetensors.h"
@@ -239,6 +240,11 @@ std::unique_ptr<ArrayFile> open_array_file(const std::string& path, const NamedA
   const std::string first = first_bytes(path, 4);
   if (first == "PK\3\4" || first == "PK\5\6") return std::make_unique<NpzFile>(path);
   if (first == "\x89HDF" || first.starts_with("CDF")) {
+    if (const std::uint64_t size = InputFile(path).size(); size > available_bytes()) {
+      reject({path}, "",
+             "needs " + format_bytes(size) + " of memory, as NetCDF is read whole, " +
+                 available_text() + " - NPZ and safetensors are read part by part");
+    }
     try {
       return std::make_unique<NetcdfArrays>(path, axes);
     } catch (const NetcdfError& problem) {

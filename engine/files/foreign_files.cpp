@@ -139,10 +139,7 @@ class Reader {
   Reader& operator=(const Reader&) = delete;
   ~Reader() {
     ::close(socket_);
-    if (!ended_ && ours()) {
-      ::kill(process_, SIGKILL);
-      ::waitpid(process_, nullptr, 0);
-    }
+    if (!ended_ && ours()) end();
   }
 
   bool ours() const { return owner_ == ::getpid(); }
@@ -159,7 +156,11 @@ class Reader {
                  send_all(socket_, bytes.data(), bytes.size()) &&
                  receive_all(socket_, &answer, sizeof answer, seconds);
     if (whole) {
-      require_memory(answer.text + answer.image, "for a file", "the file");
+      if (const std::uint64_t needed = answer.text + answer.image; needed > available_bytes()) {
+        end();  // what it goes on to send is not received
+        throw NetcdfError("needs " + format_bytes(needed) + " of memory for a copy of it, " +
+                          available_text());
+      }
       text.resize(answer.text);
       copy.image = memory_for(answer.image);
       whole = receive_all(socket_, text.data(), text.size(), seconds) &&
@@ -183,15 +184,19 @@ class Reader {
                     std::strerror(error) + ")");
   }
 
+  void end() {
+    ended_ = true;
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+
   /// Waits until the process is there. Once it is, its end is the work of a file.
   void greet() {
     constexpr int start_seconds = 60;
     std::uint64_t said = 0;
     if (greeted_) return;
     if (!receive_all(socket_, &said, sizeof said, start_seconds) || said != greeting) {
-      ended_ = true;
-      ::kill(process_, SIGKILL);
-      ::waitpid(process_, nullptr, 0);
+      end();
       throw RunFailed("no process can be started that reads NetCDF files of others");
     }
     greeted_ = true;

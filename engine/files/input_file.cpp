@@ -60,7 +60,9 @@ std::string read_file(const std::string& path, std::uint64_t max_bytes) {
            "is too long (allowed: at most " + std::to_string(max_bytes >> 20) + " MiB)");
   }
   if (file.size() > available_bytes()) {
-    reject({path}, "", "is too long for the memory available, " + format_bytes(available_bytes()));
+    reject({path}, "",
+           "needs " + format_bytes(file.size()) + " of memory, as it is read whole, " +
+               available_text());
   }
   std::string content(file.size(), '\0');
   content.resize(file.read(content.data(), content.size()));

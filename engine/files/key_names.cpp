@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/files/error.h"
+#include "engine/files/words.h"
 
 namespace headlab {
 namespace {
@@ -52,9 +53,32 @@ std::optional<std::size_t> key_named(const std::string& option, const std::strin
   throw InvalidInput(option + ": \"" + one_line(name) + "\": " + several_keys(found, keys));
 }
 
+std::string near_key(const std::string& name, const std::vector<std::string>& keys) {
+  const auto dots = std::ranges::count(name, '.');
+  std::vector<std::string> ends;
+  for (const std::string& key : keys) {
+    std::size_t begin = key.size();
+    for (auto parts = dots; begin != std::string::npos && parts >= 0; --parts) {
+      begin = begin == 0 ? std::string::npos : key.rfind('.', begin - 1);
+    }
+    ends.push_back(begin == std::string::npos ? key : key.substr(begin + 1));
+  }
+  const std::string best = closest(name, ends);
+  return best.empty()
+             ? ""
+             : keys[static_cast<std::size_t>(std::ranges::find(ends, best) - ends.begin())];
+}
+
+std::string key_suggestion(const std::string& name, const std::vector<std::string>& keys) {
+  const std::string near = near_key(name, keys);
+  return " (allowed: " + listed(keys) + ")" +
+         (near.empty() ? "" : " - did you mean \"" + near + "\"?");
+}
+
 void require_whole_key(const Value& root, const std::string& key, const Location& location,
                        const std::string& name) {
-  if (root.find(key.substr(0, key.find('.'))) != nullptr) return;
+  const std::string section = key.substr(0, key.find('.'));
+  if (root.find(section) != nullptr) return;
   std::vector<std::string> all;
   add_keys(root, "", all);
   std::vector<std::string> keys;  // what a sweep sets has keys of its own
@@ -62,7 +86,15 @@ void require_whole_key(const Value& root, const std::string& key, const Location
     if (!one.starts_with("sweep.")) keys.push_back(one);
   }
   const std::vector<std::size_t> found = keys_named(key, keys);
-  if (found.empty()) return;
+  if (found.empty()) {
+    // A section may be new, and who reads them has words for a misspelt one.
+    static const std::vector<std::string> sections = {"claim",    "data",     "heads", "labels",
+                                                      "layers",   "measures", "run",   "queries",
+                                                      "scenario", "sweep",    "tokens"};
+    const std::string near = closest(section, sections).empty() ? near_key(key, keys) : "";
+    if (near.empty()) return;
+    reject(location, name, "unknown key - did you mean \"" + one_line(near) + "\"?");
+  }
   const std::string& first = keys[found.front()];
   if (found.size() == 1 && std::ranges::count(all, "sweep." + first) > 0) {
     reject(location, name,

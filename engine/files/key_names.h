@@ -27,8 +27,15 @@ std::string several_keys(const std::vector<std::size_t>& found,
 std::optional<std::size_t> key_named(const std::string& option, const std::string& name,
                                      const std::vector<std::string>& keys);
 
+/// The key that `name` may mean: it ends with as many parts, which read nearly the same. Empty
+/// where none does.
+std::string near_key(const std::string& name, const std::vector<std::string>& keys);
+
+/// " (allowed: data.n, run.seed)" and, where a key is near to `name`, " - did you mean "data.n"?"
+std::string key_suggestion(const std::string& name, const std::vector<std::string>& keys);
+
 /// Throws InvalidInput if `key` is not a key or section of the scenario `root`, but whole keys end
-/// with it: "LOCATION: NAME: is not a whole key - write data.n".
+/// with it: "LOCATION: NAME: is not a whole key - write data.n"; or with nearly the same.
 void require_whole_key(const Value& root, const std::string& key, const Location& location,
                        const std::string& name);
 

@@ -30,5 +30,17 @@ TEST(KeyNames, AKeyGoesByItsLastParts) {
   EXPECT_EQ(keys_named("n", {"data.n", "n"}), Places{1});
 }
 
+TEST(KeyNames, AMisspeltOneIsNearAKeyOfAsManyParts) {
+  const std::vector<std::string> keys = {"data.n", "heads.kernel.bandwidth", "run.seed"};
+  EXPECT_EQ(near_key("bandwith", keys), "heads.kernel.bandwidth");
+  EXPECT_EQ(near_key("kernel.bandwith", keys), "heads.kernel.bandwidth");
+  EXPECT_EQ(near_key("heads.kernel.bandwith", keys), "heads.kernel.bandwidth");
+  EXPECT_EQ(near_key("heads.bandwidth", keys), "heads.kernel.bandwidth");
+  EXPECT_EQ(near_key("sed", keys), "run.seed");
+  for (const char* none : {"", ".", "width", "a.b.c.d.e"}) {
+    EXPECT_EQ(near_key(none, keys), "") << none;
+  }
+}
+
 }  // namespace
 }  // namespace headlab

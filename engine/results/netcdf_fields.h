@@ -89,10 +89,11 @@ class NetcdfFields {
   void operator()(const char* name, const T& value, const char* doc, const FieldText& text = {}) {
     if (std::string_view(name) == "value") {
       put(prefix_, value, doc_, text);
+      of_value_ = " of " + prefix_;
     } else if (prefix_.empty()) {
       put(name, value, doc, text);
     } else {
-      put(prefix_ + "_" + name, value, doc + (" of " + prefix_), text);
+      put(prefix_ + "_" + name, value, doc + of_value_, text);
     }
   }
 
@@ -110,6 +111,7 @@ class NetcdfFields {
       NetcdfFields inside = *this;
       inside.prefix_ = name;
       inside.doc_ = doc;
+      inside.of_value_.clear();
       value.fields(inside);
     }
   }
@@ -161,6 +163,7 @@ class NetcdfFields {
   const FieldTable* outside_;  ///< with what has one value outside of lists
   std::string prefix_;         ///< name of the result that the fields are in; empty: none
   std::string doc_;            ///< of that result
+  std::string of_value_;       ///< " of NAME" behind a value, which the fields after it are about
   std::string item_;           ///< name of an item of the list that the fields are in; empty: none
 };
 

@@ -30,6 +30,7 @@ struct SummaryHead {
   const RunResult* result;  ///< null for closed forms
   int threads;
   std::optional<std::uint64_t> seed;
+  std::string replay = {};  ///< of closed forms
 
   template <class Visitor>
   void fields(Visitor& visit) const {
@@ -172,6 +173,9 @@ void write_document(const TextSink& sink, const SummaryHead& head, bool complete
   document("headlab", head, "what made the summary");
   document("results_id", head.result ? std::optional(results_id(*head.result)) : std::nullopt,
            "the same in results.nc");
+  if (!head.replay.empty()) {
+    document("replay", head.replay, "command that gives the same numbers");
+  }
   document("complete", complete, "every replicate was computed");
   if (head.result && head.result->precision) {
     const Precision& precision = *head.result->precision;
@@ -237,8 +241,8 @@ void write_summary_json(const TextSink& out, const Scenario& scenario, const Run
 }
 
 void write_theory_json(const TextSink& out, const std::vector<ComputedCondition>& theory,
-                       int threads, const Provenance& program) {
-  write_document(out, {program, nullptr, threads, std::nullopt}, true, theory.size(),
+                       int threads, const Provenance& program, const std::string& replay) {
+  write_document(out, {program, nullptr, threads, std::nullopt, replay}, true, theory.size(),
                  [&](std::size_t i, JsonWriter& to) {
                    const TheoryResult& closed = theory[i].result;
                    JsonFields visit(to, has_matrices(*closed.plan));

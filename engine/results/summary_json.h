@@ -2,6 +2,7 @@
 /// \file The summary of a run, or of closed forms, as JSON.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "engine/files/json_writer.h"
@@ -21,7 +22,8 @@ void write_summary_json(const TextSink& out, const Scenario& scenario, const Run
                         const std::vector<ComputedCondition>& theory = {});
 
 /// The same of closed forms alone: with `remainder` in place of `mcse`.
+/// \param replay  the command that makes it again; empty: none
 void write_theory_json(const TextSink& out, const std::vector<ComputedCondition>& theory,
-                       int threads, const Provenance& program);
+                       int threads, const Provenance& program, const std::string& replay);
 
 }  // namespace headlab

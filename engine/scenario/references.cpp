@@ -26,7 +26,7 @@ void require_sweep(const std::string& option, const Scenario& scenario) {
 std::size_t swept_key(const std::string& option, const Scenario& scenario, const std::string& key) {
   if (const auto found = key_named(option, key, scenario.swept)) return *found;
   throw InvalidInput(option + ": \"" + one_line(key) + "\" is not a swept key" +
-                     suggestion(key, scenario.swept));
+                     key_suggestion(key, scenario.swept));
 }
 
 /// True where `value`, as TOML, is what a user wrote.

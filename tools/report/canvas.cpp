@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t longest_label = 26;
 constexpr double character_width = 0.6 * text_size;
+constexpr double line_height = text_size + 2;
 
 std::vector<Tick> with_short_labels(std::vector<Tick> ticks) {
   std::vector<std::string> labels;
@@ -129,7 +130,16 @@ std::string mark_path(std::size_t color, Point at, double r) {
 }  // namespace
 
 double text_width(const std::string& text) {
-  return character_width * static_cast<double>(character_count(text));
+  std::size_t longest = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    longest = std::max(longest, character_count(line));
+  }
+  return character_width * static_cast<double>(longest);
+}
+
+double text_height(const std::string& text) {
+  return line_height * static_cast<double>(std::ranges::count(text, '\n') + 1);
 }
 
 std::size_t characters_in(double width) {
@@ -197,13 +207,45 @@ void Canvas::mark(std::size_t color, Point at, bool hollow, double radius) {
 
 void Canvas::text(Point at, const std::string& text, const char* anchor, const std::string& classes,
                   double turn) {
+  const bool starts = std::string_view(anchor) == "start", ends = std::string_view(anchor) == "end";
+  std::string content;
+  if (text.find('\n') == std::string::npos) {
+    content = escaped(text);
+  } else {
+    std::istringstream lines(text);
+    double y = at.y;
+    for (std::string line; std::getline(lines, line); y += line_height) {
+      content += element("tspan", {{"x", number(at.x)}, {"y", number(y)}}, escaped(line));
+    }
+  }
+  constexpr double small = 0.75 * text_size, down = 0.25 * text_size;
+  std::string index;
+  if (turn == 0 && (starts || ends) && ends_in_symbol(text)) {
+    index = text.substr(text.size() - 1);
+    content = escaped(text.substr(0, text.size() - 2));
+    if (starts) {
+      content += element("tspan", {{"dy", number(down)}, {"font-size", number(small)}}, index);
+    } else {
+      at.x -= 0.55 * small;  // about its width
+    }
+  }
   Attributes attributes = {{"x", number(at.x)}, {"y", number(at.y)}};
-  if (std::string_view(anchor) != "start") attributes.emplace_back("text-anchor", anchor);
+  if (!starts) attributes.emplace_back("text-anchor", anchor);
   if (!classes.empty()) attributes.emplace_back("class", classes);
   if (turn != 0) {
     attributes.emplace_back("transform", "rotate(" + number(turn) + " " + pair_of(at) + ")");
   }
-  body_ += element("text", attributes, escaped(text)) + "\n";
+  body_ += element("text", attributes, content) + "\n";
+  // Not every program places the parts of a text that ends at a point.
+  if (ends && !index.empty()) {
+    body_ += element("text",
+                     {{"x", number(at.x)},
+                      {"y", number(at.y + down)},
+                      {"font-size", number(small)},
+                      {"class", classes}},
+                     index) +
+             "\n";
+  }
 }
 
 std::string Canvas::svg(const std::string& id, const std::string& title,
@@ -260,9 +302,8 @@ LabelRoom room_for_labels(const Scale& x, const std::vector<Tick>& all) {
     nearest = std::min(nearest, x(tick.value) - before);
     before = x(tick.value);
   }
-  const bool words = std::ranges::any_of(ticks, [](const Tick& tick) {
-    return tick.label.find_first_not_of("0123456789.e−- ") != std::string::npos;
-  });
+  const bool words =
+      std::ranges::any_of(ticks, [](const Tick& tick) { return !is_number_text(tick.label); });
   // Numbers that do not fit lose some of them; words are turned.
   if (!words || widest + 8 <= nearest) return {};
   return {.turned = true, .height = 0.5 * widest + 16};

@@ -20,9 +20,11 @@ struct Box {
   double height() const { return bottom - top; }
 };
 
-/// Height of the text of figures, and an upper estimate of the width of one.
+/// Height of the text of figures, and an upper estimate of the width of one; a text may have
+/// several lines.
 inline constexpr double text_size = 12;
 double text_width(const std::string& text);
+double text_height(const std::string& text);
 /// How many characters surely have room.
 std::size_t characters_in(double width);
 
@@ -57,6 +59,7 @@ class Canvas {
   void path(const std::string& data, const std::string& classes, const std::string& more = "");
   /// The mark of a colour: circle, square, triangle, diamond, cross, lower triangle, plus.
   void mark(std::size_t color, Point at, bool hollow = false, double radius = 4);
+  /// The first line of a text is at `at`, others below it.
   /// \param anchor  start, middle or end
   /// \param turn    degrees
   void text(Point at, const std::string& text, const char* anchor = "start",

@@ -73,12 +73,12 @@ std::string thin_rows(Table& table, std::size_t most) {
 std::string figure_html(const Picture& figure, std::size_t number) {
   const std::string id = "figure-" + std::to_string(number);
   std::string caption =
-      element("strong", "Figure " + std::to_string(number) + ". " + escaped(figure.title) + ".") +
-      " " + escaped(kept_together(figure.finding));
+      element("strong", "Figure " + std::to_string(number) + ". " + prose(figure.title) + ".") +
+      " " + prose(kept_together(figure.finding));
   Table table = figure.table;
   const std::string note = sentences({figure.note, thin_rows(table, figure.max_rows)});
   if (!note.empty()) {
-    caption += " " + element("span", {{"class", "note"}}, escaped(kept_together(note)));
+    caption += " " + element("span", {{"class", "note"}}, prose(kept_together(note)));
   }
   std::string text = element("div", {{"class", "scroll"}},
                              figure.draw(page_width).svg(id, figure.title, figure.finding)) +

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <sstream>
 
 #include "engine/files/words.h"
 #include "tools/report/figure.h"
 #include "tools/report/labels.h"
+#include "tools/report/markup.h"
 
 namespace headlab::tools {
 namespace {
@@ -159,6 +161,70 @@ void draw_key(Canvas& canvas, double top, const Shading& shading, bool beyond) {
   canvas.text({x + 24 + width + 8, top + 12}, "larger (the diagonal)");
 }
 
+constexpr int max_lines = 3;  ///< of the name of a row or a column
+
+/// Where the first line of a text stands whose lines are to be around a middle.
+double first_baseline(double middle, const std::string& text) {
+  return middle + 4 - (text_height(text) - text_height("")) / 2;
+}
+
+/// The names below the columns of a map: in lines where their words have room, else upright.
+class ColumnNames {
+ public:
+  ColumnNames(const std::vector<std::string>& names, double cell) : names_(names), cell_(cell) {
+    const std::size_t length = characters_in(cell - beside);
+    double widest = 0;
+    for (const std::string& name : names) widest = std::max(widest, text_width(name));
+    if (widest + beside <= cell) return;
+    if (std::ranges::all_of(names, [&](const auto& name) { return has_room(name, length); })) {
+      for (std::string& name : names_) name = in_lines(name, length);
+      return;
+    }
+    upright_ = true;
+    constexpr std::size_t upright_length = 20;
+    const double lines = std::clamp(cell / text_height(""), 1.0, double{max_lines});
+    names_ = labels_in_lines(names, upright_length, static_cast<std::size_t>(lines));
+    // Of very many columns some are named.
+    step_ = std::ceil(text_height("") / std::max(cell, 1.0));
+  }
+
+  double height() const {
+    double all = 0;
+    for (const std::string& name : names_) {
+      all = std::max(all, upright_ ? text_width(name) + 4 : text_height(name));
+    }
+    return all + 6;
+  }
+
+  void draw(Canvas& canvas, const Box& box) const {
+    for (std::size_t i = 0; i < names_.size(); i += static_cast<std::size_t>(step_)) {
+      const double middle = box.left + (static_cast<double>(i) + 0.5) * cell_;
+      if (upright_) {
+        canvas.text({first_baseline(middle, names_[i]), box.bottom + 6}, names_[i], "end", "label",
+                    -90);
+      } else {
+        canvas.text({middle, box.bottom + 16}, names_[i], "middle", "label");
+      }
+    }
+  }
+
+ private:
+  static constexpr double beside = 6;
+
+  static bool has_room(const std::string& name, std::size_t length) {
+    std::istringstream words(name);
+    for (std::string word; words >> word;) {
+      if (character_count(word) > length) return false;
+    }
+    return std::ranges::count(in_lines(name, length), '\n') < max_lines;
+  }
+
+  std::vector<std::string> names_;
+  double cell_;
+  bool upright_ = false;
+  double step_ = 1;
+};
+
 }  // namespace
 
 double shade_opacity(int shade) {
@@ -254,16 +320,19 @@ Canvas draw_map(const FigureMap& map, double width) {
   }
   if (low > high) low = 0, high = 1;
   const Shading shading(low, high);
-  const std::vector<std::string> x_names = distinct_labels(map.x, 12);
-  const std::vector<std::string> y_names = distinct_labels(map.y, 20);
-  double widest = 0, widest_column = 0;
-  for (const std::string& name : y_names) widest = std::max(widest, text_width(name));
-  for (const std::string& name : x_names) widest_column = std::max(widest_column, text_width(name));
+  constexpr std::size_t of_row = 20;  // characters of a line
+  const std::vector<std::string> rows = labels_in_lines(map.y, of_row, max_lines);
+  double widest = 0, height = 26;
+  for (const std::string& name : rows) {
+    widest = std::max(widest, text_width(name));
+    height = std::max(height, text_height(name) + 4);
+  }
   const double left = 28 + widest, top = 84;
   const auto columns = static_cast<double>(map.x.size());
-  const double cell = std::min((width - left - 20) / columns, 90.0), height = 26;
+  const double cell = std::min((width - left - 20) / columns, 90.0);
   const Box box{left, top, left + cell * columns, top + height * static_cast<double>(map.y.size())};
-  Canvas canvas(width, box.bottom + 44);
+  const ColumnNames names(map.x, cell);
+  Canvas canvas(width, box.bottom + names.height() + 24);
   draw_key(canvas, 0, shading, false);
   canvas.text({20, 56}, map.title, "start", "strong");
   canvas.text({20, top - 9}, map.y_title, "start", "soft");
@@ -287,18 +356,12 @@ Canvas draw_map(const FigureMap& map, double width) {
                  top + (static_cast<double>(i / map.x.size()) + 0.5) * height + 4},
                 numbers[i], "middle", number_class(shading(map.values[i])));
   }
-  for (std::size_t j = 0; j < y_names.size(); ++j) {
-    canvas.text({left - 6, top + (static_cast<double>(j) + 0.5) * height + 4}, y_names[j], "end",
-                "label");
+  for (std::size_t j = 0; j < rows.size(); ++j) {
+    const double middle = top + (static_cast<double>(j) + 0.5) * height;
+    canvas.text({left - 6, first_baseline(middle, rows[j])}, rows[j], "end", "label");
   }
-  // Every name of a column where there is room, else some.
-  const auto step =
-      static_cast<std::size_t>(std::max(std::ceil((widest_column + 6) / std::max(cell, 1.0)), 1.0));
-  for (std::size_t i = 0; i < x_names.size(); i += step) {
-    canvas.text({left + (static_cast<double>(i) + 0.5) * cell, box.bottom + 16}, x_names[i],
-                "middle");
-  }
-  canvas.text({box.right, box.bottom + 34}, map.x_title, "end", "soft");
+  names.draw(canvas, box);
+  canvas.text({box.right, box.bottom + names.height() + 14}, map.x_title, "end", "soft");
   return canvas;
 }
 

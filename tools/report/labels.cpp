@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "tools/report/markup.h"
 
@@ -23,18 +24,37 @@ std::string part_of(const std::string& text, std::size_t from, std::size_t to) {
   return part;
 }
 
-/// Bytes that all texts begin with, whole characters of them.
-std::size_t common_beginning(const std::vector<std::string>& texts) {
-  std::size_t length = texts.front().size();
-  for (const std::string& text : texts) {
-    const auto [one, other] = std::ranges::mismatch(text, texts.front());
-    length = std::min(length, static_cast<std::size_t>(one - text.begin()));
+/// The number of the character in which two texts first differ.
+std::size_t first_difference(const std::string& a, const std::string& b) {
+  auto at = static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+  while (at > 0 && at < a.size() && (static_cast<unsigned char>(a[at]) & 0xc0) == 0x80) --at;
+  return character_count(a.substr(0, at));
+}
+
+/// What tells a text from others: a part from a little before each place where one of them leaves
+/// it, the last part to the end of the text. Nothing where so many parts have no room.
+std::string telling_parts(const std::string& text, const std::set<std::string>& others,
+                          std::size_t most) {
+  std::set<std::size_t> places;
+  for (const std::string& other : others) {
+    if (other != text) places.insert(first_difference(text, other));
   }
-  while (length > 0 && length < texts.front().size() &&
-         (static_cast<unsigned char>(texts.front()[length]) & 0xc0) == 0x80) {
-    --length;
+  const std::size_t room = most / places.size();  // of a part and of "…" before it
+  constexpr std::size_t least = 4, before = 3;
+  if (room < least) return "";
+  std::string label;
+  std::size_t shown = 0;  // characters up to here have been seen to
+  for (auto place = places.begin(); place != places.end(); ++place) {
+    const std::size_t from = std::max(shown, *place - std::min({*place, before, room - 3}));
+    if (from > shown) label += "…";
+    const bool last = std::next(place) == places.end();
+    shown = last ? character_count(text) : std::max(shown, from + room - 1);
+    const std::string part = part_of(text, from, shown);
+    const std::size_t left = most - character_count(label);
+    const bool has_end = left > 2 * before + 2;  // and shows what differs as well
+    label += !last ? part : has_end ? shortened_in_the_middle(part, left) : shortened(part, left);
   }
-  return length;
+  return label;
 }
 
 }  // namespace
@@ -58,15 +78,12 @@ std::vector<std::string> distinct_labels(const std::vector<std::string>& texts, 
     std::erase_if(by_label, [](const auto& one) { return one.second.size() == 1; });
     return by_label;
   };
-  // Where texts part, a little before it.
-  constexpr std::size_t before = 3;
+  constexpr std::size_t few = 1000;  // more have no room in a picture, and take long
   for (const auto& [label, group] : alike()) {
-    const std::vector<std::string> all(group.begin(), group.end());
-    const std::size_t part = character_count(all.front().substr(0, common_beginning(all)));
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      if (labels[i] != label || !group.contains(texts[i]) || part <= before) continue;
-      const std::string rest = part_of(texts[i], part - before, character_count(texts[i]));
-      labels[i] = "…" + shortened_in_the_middle(rest, most - 1);
+    for (std::size_t i = 0; i < texts.size() && group.size() <= few; ++i) {
+      if (labels[i] != label || !group.contains(texts[i])) continue;
+      const std::string parts = telling_parts(texts[i], group, most);
+      if (!parts.empty()) labels[i] = parts;
     }
   }
   for (const auto& [label, group] : alike()) {
@@ -78,6 +95,45 @@ std::vector<std::string> distinct_labels(const std::vector<std::string>& texts, 
     }
   }
   return labels;
+}
+
+bool is_number_text(const std::string& text) {
+  return text.find_first_not_of("0123456789.e+−-") == std::string::npos;
+}
+
+std::string in_lines(const std::string& text, std::size_t length) {
+  std::string lines, line;
+  const auto end_line = [&] {
+    lines += (lines.empty() ? "" : "\n") + line;
+    line.clear();
+  };
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ' ');) {
+    if (!line.empty() && character_count(line) + 1 + character_count(word) > length) end_line();
+    line += (line.empty() ? "" : " ") + word;
+    for (std::size_t all = character_count(line); all > length; all = character_count(line)) {
+      const std::string rest = part_of(line, length, all);
+      line = part_of(line, 0, length);
+      end_line();
+      line = rest;
+    }
+  }
+  end_line();
+  return lines;
+}
+
+std::vector<std::string> labels_in_lines(const std::vector<std::string>& texts, std::size_t length,
+                                         std::size_t lines) {
+  for (std::size_t most = length * lines;; --most) {
+    std::vector<std::string> labels;
+    for (const std::string& label : distinct_labels(texts, most)) {
+      labels.push_back(in_lines(label, length));
+    }
+    const bool fit = std::ranges::all_of(labels, [&](const std::string& label) {
+      return static_cast<std::size_t>(std::ranges::count(label, '\n')) < lines;
+    });
+    if (fit || most <= length) return labels;
+  }
 }
 
 }  // namespace headlab::tools

@@ -12,8 +12,19 @@ namespace headlab::tools {
 std::string shortened_in_the_middle(const std::string& text, std::size_t most);
 
 /// Each text in at most `most` characters, 12 at least. Texts that differ stay different: of those
-/// that would read alike when shortened in the middle the part in which they differ is kept, and
-/// where that is too long as well their number among the texts stands behind.
+/// that would read alike when shortened in the middle the parts in which they differ are kept, and
+/// where these are too many their number among the texts stands behind.
 std::vector<std::string> distinct_labels(const std::vector<std::string>& texts, std::size_t most);
+
+/// A text that is a number, as "−0.5" or "1e−05".
+bool is_number_text(const std::string& text);
+
+/// A text in lines of at most `length` characters with '\n' between them; only words that are
+/// longer are cut.
+std::string in_lines(const std::string& text, std::size_t length);
+
+/// Labels that tell texts apart, each in at most so many such lines.
+std::vector<std::string> labels_in_lines(const std::vector<std::string>& texts, std::size_t length,
+                                         std::size_t lines);
 
 }  // namespace headlab::tools

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tools/report/figure.h"
+#include "tools/report/heat_map.h"
 #include "tools/report/markup.h"
 #include "tools/report/sweep.h"
 
@@ -28,11 +29,47 @@ TEST(Labels, KeepTheirDifference) {
   EXPECT_EQ(labels, (Texts{"…xxx1yyy…yyyyyyy", "…xxx2yyy…yyyyyyy", "z"}));
   // A text that is given twice has one label.
   EXPECT_EQ(distinct_labels({tail, tail}, 16), (Texts{"yyyyyyyy…yyyyyyy", "yyyyyyyy…yyyyyyy"}));
-  // Where they differ in two places far apart their numbers tell them apart.
-  const Texts apart = distinct_labels(
-      {head + "1" + tail + "1" + tail, head + "1" + tail + "2" + tail, head + "2" + tail}, 16);
-  EXPECT_EQ(std::set(apart.begin(), apart.end()).size(), 3u);
-  for (const std::string& one : apart) EXPECT_LE(character_count(one), 16u) << one;
+  // Places of a difference may be far apart.
+  EXPECT_EQ(
+      distinct_labels(
+          {head + "1" + tail + "1" + tail, head + "1" + tail + "2" + tail, head + "2" + tail}, 16),
+      (Texts{"…xxx1yyy…yyy1yy…", "…xxx1yyy…yyy2yy…", "…xxx2yyy…yyyyyyy"}));
+  // Where there are more of them than have room their numbers tell them apart.
+  Texts many;
+  for (std::size_t bits = 0; bits < 32; ++bits) {
+    std::string text;
+    for (int bit = 0; bit < 5; ++bit) text += head + ((bits >> bit & 1) == 0 ? "1" : "2");
+    many.push_back(text);
+  }
+  const Texts numbered = distinct_labels(many, 16);
+  EXPECT_EQ(std::set(numbered.begin(), numbered.end()).size(), many.size());
+  EXPECT_TRUE(numbered.back().ends_with(" #31")) << numbered.back();
+  for (const std::string& one : numbered) EXPECT_LE(character_count(one), 16u) << one;
+}
+
+TEST(Labels, HaveLinesOfWholeWords) {
+  EXPECT_EQ(in_lines("student_t df=3 scale=0.5", 14), "student_t df=3\nscale=0.5");
+  EXPECT_EQ(in_lines("abcdefgh ij", 5), "abcde\nfgh\nij");
+  EXPECT_EQ(in_lines("", 5), "");
+  EXPECT_EQ(labels_in_lines({"a first=1 last=1", "a first=1 last=2"}, 9, 2),
+            (Texts{"a first=1\nlast=1", "a first=1\nlast=2"}));
+  // Too long for its lines a text is shortened.
+  const Texts shorter =
+      labels_in_lines({std::string(50, 'x') + "1", std::string(50, 'x') + "2"}, 14, 2);
+  for (const std::string& one : shorter) {
+    EXPECT_LE(std::ranges::count(one, '\n'), 1) << one;
+    EXPECT_LE(text_width(one), text_width(std::string(14, 'x'))) << one;
+  }
+  EXPECT_NE(shorter[0], shorter[1]);
+}
+
+/// A map of 84 mm over two keys of a sweep.
+Canvas small_map(const SweptKey& x, const SweptKey& y) {
+  FigureMap map{.title = "mse", .x_title = x.words(), .y_title = y.words()};
+  for (const Level& level : x.levels) map.x.push_back(level.text);
+  for (const Level& level : y.levels) map.y.push_back(level.text);
+  map.values.assign(map.x.size() * map.y.size(), 0.5);
+  return draw_map(map, 357);
 }
 
 /// A run of a random sweep: two to four keys of two to four values, crossed.
@@ -100,14 +137,19 @@ Texts labels_of(const Canvas& canvas) {
   for (std::size_t at = svg.find("label\""); at != std::string::npos;
        at = svg.find("label\"", at + 1)) {
     const std::size_t begin = svg.find('>', at) + 1;
-    labels.push_back(svg.substr(begin, svg.find('<', begin) - begin));
+    std::string& label = labels.emplace_back();
+    bool in_tag = false;
+    for (const char c : svg.substr(begin, svg.find("</text>", begin) - begin)) {
+      in_tag = c == '<' || (in_tag && c != '>');
+      if (!in_tag && c != '>') label += c;
+    }
   }
   return labels;
 }
 
 TEST(Labels, OfRandomSweepsAreDistinct) {
   std::mt19937_64 random(7);
-  std::size_t alike_when_cut = 0, labels = 0;
+  std::size_t alike_when_cut = 0, labels = 0, maps = 0;
   for (int sweep = 0; sweep < 200; ++sweep) {
     const Source source = random_sweep(random);
     for (const Picture& picture : figures_of(source)) {
@@ -118,7 +160,25 @@ TEST(Labels, OfRandomSweepsAreDistinct) {
         labels += all.size();
       }
     }
-    for (const SweptKey& key : sweep_of(source.shown_conditions()).keys) {
+    const Sweep swept = sweep_of(source.shown_conditions());
+    for (std::size_t k = 0; k + 1 < swept.keys.size(); ++k) {
+      for (const auto& [x, y] : {std::pair(k, k + 1), std::pair(k + 1, k)}) {
+        const SweptKey &of_columns = swept.keys[x], &of_rows = swept.keys[y];
+        const Texts all = labels_of(small_map(of_columns, of_rows));
+        EXPECT_EQ(all.size(), of_columns.levels.size() + of_rows.levels.size()) << sweep;
+        for (const auto& [from, to] : {std::pair(std::size_t{0}, of_rows.levels.size()),
+                                       std::pair(of_rows.levels.size(), all.size())}) {
+          const std::set<std::string> distinct(all.begin() + static_cast<std::ptrdiff_t>(from),
+                                               all.begin() + static_cast<std::ptrdiff_t>(to));
+          EXPECT_EQ(distinct.size(), to - from) << sweep << ": " << swept.keys[x].key;
+        }
+        for (const std::string& one : all) {
+          EXPECT_EQ(one.find('#'), std::string::npos) << sweep << ": " << one;
+        }
+        ++maps;
+      }
+    }
+    for (const SweptKey& key : swept.keys) {
       std::set<std::string> distinct, cut;
       for (const Level& level : key.levels) {
         distinct.insert(level.text);
@@ -129,6 +189,7 @@ TEST(Labels, OfRandomSweepsAreDistinct) {
     }
   }
   EXPECT_GT(labels, 2000u);
+  EXPECT_GT(maps, 300u);
   EXPECT_GT(alike_when_cut, 20u);  // the control: their beginnings do not tell values apart
 }
 

@@ -2,6 +2,7 @@
 #include "tools/report/markup.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <sstream>
 
@@ -53,6 +54,26 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
+bool ends_in_symbol(std::string_view text) {
+  if (!text.ends_with("d_k") && !text.ends_with("d_v")) return false;
+  const char before = text.size() > 3 ? text[text.size() - 4] : ' ';
+  return std::isalnum(static_cast<unsigned char>(before)) == 0 && before != '_';
+}
+
+std::string prose(std::string_view text) {
+  std::string html;
+  std::size_t shown = 0;
+  for (std::size_t end = 3; end <= text.size(); ++end) {
+    const char after = end < text.size() ? text[end] : ' ';
+    const bool goes_on = std::isalnum(static_cast<unsigned char>(after)) != 0 || after == '_';
+    if (goes_on || !ends_in_symbol(text.substr(0, end))) continue;
+    html += escaped(text.substr(shown, end - 3 - shown)) + element("i", text.substr(end - 3, 1)) +
+            element("sub", element("i", text.substr(end - 1, 1)));
+    shown = end;
+  }
+  return html + escaped(text.substr(shown));
+}
+
 std::string element(const char* name, const Attributes& attributes, std::string_view content) {
   return tag(name, attributes).append(">").append(content).append("</").append(name).append(">");
 }
@@ -79,12 +100,12 @@ std::string empty_element(const char* name, const Attributes& attributes) {
 std::string table_element(const Table& table) {
   // On paper a page may end behind a <caption>, whatever its style: a paragraph keeps its table.
   const std::string caption =
-      table.caption.empty() ? "" : element("p", {{"class", "caption"}}, escaped(table.caption));
+      table.caption.empty() ? "" : element("p", {{"class", "caption"}}, prose(table.caption));
   const Attributes label =
       table.caption.empty() ? Attributes{} : Attributes{{"aria-label", table.caption}};
   std::string headings;
   for (const std::string& heading : table.headings) {
-    headings += element("th", {{"scope", "col"}}, escaped(heading));
+    headings += element("th", {{"scope", "col"}}, prose(heading));
   }
   const std::string head = element("thead", element("tr", headings)) + "\n";
   std::string rows;
@@ -93,9 +114,9 @@ std::string table_element(const Table& table) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       // No line breaks between a value and its error; with plain spaces it can be copied.
       const bool estimate = row[i].find(" ± ") != std::string::npos;
-      cells += i == 0 ? element("th", {{"scope", "row"}}, escaped(row[i]))
+      cells += i == 0 ? element("th", {{"scope", "row"}}, prose(row[i]))
                       : element("td", estimate ? Attributes{{"class", "n"}} : Attributes{},
-                                escaped(row[i]));
+                                prose(row[i]));
     }
     rows += element("tr", cells) + "\n";
   }

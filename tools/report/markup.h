@@ -13,6 +13,12 @@ namespace headlab::tools {
 /// UTF-8 and control characters other than line breaks and tabs become U+FFFD.
 std::string escaped(std::string_view text);
 
+/// True of a text that ends in a symbol with a subscript, d_k or d_v.
+bool ends_in_symbol(std::string_view text);
+
+/// Text as HTML, its symbols with their subscripts.
+std::string prose(std::string_view text);
+
 using Attributes = std::vector<std::pair<const char*, std::string>>;
 
 /// <name key="value">content</name>, with values escaped and `content` taken as markup; without
@@ -28,7 +34,7 @@ std::string code_element(const std::string& text);
 class DefinitionList {
  public:
   void add(const std::string& name, const std::string& html) {
-    if (!html.empty()) text_ += element("dt", escaped(name)) + element("dd", html) + "\n";
+    if (!html.empty()) text_ += element("dt", prose(name)) + element("dd", html) + "\n";
   }
   std::string html() const { return text_.empty() ? "" : element("dl", "\n" + text_) + "\n"; }
 

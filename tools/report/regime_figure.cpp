@@ -80,9 +80,8 @@ std::string setting_label(const Value& setting, const SettingTexts& texts) {
     if (of_key == texts.end()) continue;
     const std::string& words = of_key->second.at(text_of(value));
     // A law says by itself what it is of; a number does not.
-    const bool is_number = words.find_first_not_of("0123456789.e+-") == std::string::npos;
     text += (text.empty() ? "" : ", ") +
-            (is_number ? key.substr(key.rfind('.') + 1) + " " : std::string()) + words;
+            (is_number_text(words) ? key.substr(key.rfind('.') + 1) + " " : std::string()) + words;
   }
   return text;
 }

@@ -10,6 +10,7 @@
 
 #include "engine/files/json_writer.h"
 #include "engine/moments/layer_estimates.h"
+#include "tools/cli/figure_text.h"
 #include "tools/report/curves_figure.h"
 #include "tools/report/figure.h"
 #include "tools/report/law_formulas.h"
@@ -24,7 +25,7 @@ constexpr std::size_t longest_title = 160;  ///< characters of a scenario's name
 constexpr std::size_t max_values = 8;       ///< of a swept parameter that are listed
 
 std::string paragraph(const std::string& text) {
-  return element("p", escaped(text)) + "\n";
+  return element("p", prose(text)) + "\n";
 }
 
 const Value& parameter(const Value& condition, std::initializer_list<const char*> path) {
@@ -296,7 +297,7 @@ std::string verdict_list_html(const Source& source) {
                            outcome_text(verdict)));
     DefinitionList list;
     const auto add = [&](const char* name, const std::string& words) {
-      list.add(name, escaped(words));
+      list.add(name, prose(words));
     };
     add("claimed", text_of(member(verdict, "statement")));
     add("whose claim", text_of(member(verdict, "origin")));
@@ -704,7 +705,7 @@ std::vector<Section> sections_behind_figures(const Source& source) {
   if (source.kind == SourceKind::measured) {
     std::string words;
     for (const Value& sentence : items_of(member(source.document, "words"))) {
-      words += element("li", escaped(text_of(sentence)));
+      words += element("li", prose(text_of(sentence)));
     }
     if (words.empty()) return {};
     return {{"What may be said", element("ul", words) + "\n"}};

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "engine/files/document.h"
+#include "engine/files/error.h"
 #include "engine/files/json_writer.h"
 #include "engine/files/key_names.h"
 #include "engine/scenario/law_reader.h"
@@ -113,21 +114,34 @@ std::vector<std::string> array_texts(const std::vector<const Value*>& values) {
   return count(brief) == count(whole) ? brief : distinct_labels(whole, longest_array);
 }
 
-/// The law of a value, and what distinguishes it from the others of that law.
-std::string law_text(const Value& value, const std::vector<const Value*>& values) {
-  const Value& law = member(value, "law");
-  std::string text = text_of(law);
-  for (const auto& [key, location, part] : members_of(value)) {
-    if (key == "law") continue;
-    const bool differs =
-        std::ranges::any_of(values, [&, &name = key, &own = part](const Value* other) {
-          return member(*other, "law") == law && member(*other, name) != own;
-        });
-    if (!differs) continue;
-    text += (text.empty() ? "" : " ") + key + "=" +
-            shortened_in_the_middle(brief_text(part), longest_part);
+/// Laws in words: the name of each, and what tells it from others of that name.
+std::vector<std::string> law_texts(const std::vector<const Value*>& values) {
+  std::vector<std::string> texts;
+  std::map<std::string, std::vector<std::size_t>> by_law;
+  for (const Value* value : values) {
+    const std::string law = text_of(member(*value, "law"));
+    by_law[law].push_back(texts.size());
+    texts.push_back(law);
   }
-  return text;
+  for (const auto& [law, same] : by_law) {
+    std::vector<std::string> keys = {"law"};
+    for (const std::size_t i : same) {
+      for (const auto& [key, location, part] : members_of(*values[i])) {
+        if (std::ranges::find(keys, key) != keys.end()) continue;
+        keys.push_back(key);
+        Column parts;
+        for (const std::size_t j : same) parts.push_back(&member(*values[j], key));
+        if (all_equal(parts)) continue;
+        const std::vector<std::string> words = distinct_labels(array_texts(parts), longest_part);
+        for (std::size_t j = 0; j < same.size(); ++j) {
+          if (values[same[j]]->find(key) == nullptr) continue;
+          std::string& text = texts[same[j]];
+          text += (text.empty() ? "" : " ") + key + "=" + words[j];
+        }
+      }
+    }
+  }
+  return texts;
 }
 
 /// True where each level of one key goes with one level of the other.
@@ -228,12 +242,12 @@ std::string SweptKey::words() const {
 std::vector<std::string> level_texts(const std::vector<const Value*>& values) {
   std::vector<std::string> texts;
   const std::vector<double> numbers = level_numbers(values);
-  const std::vector<std::string> arrays = array_texts(values);
+  const std::vector<std::string> arrays = array_texts(values), laws = law_texts(values);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const Value& value = *values[i];
     texts.push_back(!std::isnan(numbers[i])      ? with_minus_sign(number_text(numbers[i]))
                     : value.is<std::string>()    ? text_of(value)
-                    : value.is<Value::Members>() ? law_text(value, values)
+                    : value.is<Value::Members>() ? laws[i]
                                                  : arrays[i]);
   }
   // Long values that begin alike are told apart by their numbers.
@@ -242,6 +256,22 @@ std::vector<std::string> level_texts(const std::vector<const Value*>& values) {
     if (std::ranges::count(own, own[i]) > 1) texts[i] += " #" + std::to_string(i);
   }
   return texts;
+}
+
+Value written_value(const std::string& text) {
+  try {
+    return parse_value(text, "", Location());
+  } catch (const InvalidInput&) {
+    return {text, Location()};
+  }
+}
+
+std::vector<std::string> level_labels(const std::vector<std::string>& written, std::size_t most) {
+  std::vector<Value> values;
+  for (const std::string& text : written) values.push_back(written_value(text));
+  Column column;
+  for (const Value& value : values) column.push_back(&value);
+  return distinct_labels(level_texts(column), most);
 }
 
 std::string Sweep::short_key(std::size_t key) const {

@@ -39,6 +39,12 @@ struct SweptKey {
 /// Short texts that tell values apart: "0.5", "haar", "normal df=3", "(2, …, 2)".
 std::vector<std::string> level_texts(const std::vector<const Value*>& values);
 
+/// A value as tables and files have it: as the scenario writes it, a string without its quotes.
+Value written_value(const std::string& text);
+
+/// The same of values as tables and files have them, each in at most `most` characters.
+std::vector<std::string> level_labels(const std::vector<std::string>& written, std::size_t most);
+
 struct Sweep {
   std::vector<SweptKey> keys;
   std::vector<std::vector<std::size_t>> places;  ///< [conditions][keys], a level

@@ -36,6 +36,13 @@ TEST(StatedClaimErrors, RejectsWhatIsUnclear) {
        "orthogonal, aligned)"},
       {"less = { figure = 'mse', at = { 'heads.kernel' = 2 } }" + than + "margin = 0",
        "\"heads.kernel\" is not swept (allowed: heads.subspaces, heads.count)"},
+      {"less = { figure = 'mse', at = { count = 2 } }" + than + "margin = 0",
+       "claim.compare[0].less.at: \"count\" is not a whole key - write heads.count"},
+      {"slope = { figure = 'mse', over = 'count', equals = 1 }\nmargin = 0",
+       "claim.compare[0].slope: \"count\" is not a whole key - write heads.count"},
+      {"monotone = { figure = 'mse', in = 'coutn', direction = 'increasing' }\nmargin = 0",
+       "claim.compare[0].monotone: \"coutn\" is not swept (allowed: heads.subspaces, heads.count) "
+       "- did you mean \"heads.count\"?"},
       {"less = { figure = 'mse', at = 3 }" + than + "margin = 0", "less.at: is an integer"},
       {"less = { figure = 'mse', at = { 'heads.count' = 2 } }" + than + "margin = 0",
        "\"heads.count\" is in `for_each` too"},

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <variant>
 
+#include "engine/files/key_names.h"
 #include "engine/files/words.h"
 #include "engine/moments/measures.h"
 #include "engine/scenario/condition.h"
@@ -78,9 +79,18 @@ bool SweptConditions::is_swept(const std::string& key) const {
 void SweptConditions::require_swept(const Location& location, const std::string& key,
                                     const std::string& swept) const {
   if (is_swept(swept)) return;
-  reject(location, key,
-         "\"" + one_line(swept) + "\" is not swept" +
-             (keys_.empty() ? " - there is no [sweep]" : suggestion(swept, keys_)));
+  std::string problem = "\"" + one_line(swept) + "\" is not ";
+  const std::vector<std::size_t> ends = keys_named(swept, keys_);
+  if (ends.size() > 1) {
+    problem += "a whole key: " + several_keys(ends, keys_);
+  } else if (!ends.empty()) {
+    problem += "a whole key - write " + one_line(keys_[ends.front()]);
+  } else if (keys_.empty()) {
+    problem += "swept - there is no [sweep]";
+  } else {
+    problem += "swept" + key_suggestion(swept, keys_);
+  }
+  reject(location, key, problem);
 }
 
 std::size_t SweptConditions::find(const Location& location, const std::string& key,

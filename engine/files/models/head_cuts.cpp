@@ -111,9 +111,10 @@ class HeadCutter {
   }
 
   Value read_config() const {
-    std::optional<Value> json =
-        parse_json(read_file(config_, max_config_bytes), MemberOrder::of_file);
-    if (!json) fail("has numbers in config.json that are no JSON: heads cannot be cut");
+    const std::string text = read_file(config_, max_config_bytes);
+    std::optional<Value> json = parse_json(text, MemberOrder::of_file);
+    // What reads a model takes NaN as well, with which no JSON can be written.
+    if (!json) reject({config_}, "", "is not JSON" + end_of_json(text) + ": heads cannot be cut");
     return *std::move(json);
   }
 

@@ -143,6 +143,23 @@ TEST_F(HeadCuts, NeedTensorsThatAreKnown) {
             "needs 4");
 }
 
+TEST_F(HeadCuts, NeedAConfigThatIsJson) {
+  const std::string folder = model("qwen2", separate);
+  std::string text = small_config;
+  text.replace(text.find("TYPE"), 4, "qwen2");
+  const auto with_base = [&](const std::string& base) {
+    std::string other = text;
+    other.replace(other.find("10000.0"), 7, base);
+    std::ofstream(folder + "/config.json") << other;
+    CheckpointChanges changes;
+    return refusal_here([&] { cut_heads(folder, {{0, {0, 2}}, {1, {0, 2}}}, changes); });
+  };
+  EXPECT_EQ(with_base("NaN"),
+            "model/config.json: is not JSON from line 2, column 85 on: heads cannot be cut");
+  EXPECT_EQ(with_base("1,"), "model/config.json: is not JSON from line 2, column 87 on");
+  EXPECT_EQ(with_base("1"), "accepted");
+}
+
 TEST_F(HeadCuts, LeaveAModelThatTransformersOpens) {
   const Tensors three = {{"q_proj.weight", {8, 8}},
                          {"k_proj.weight", {8, 8}},

@@ -368,6 +368,12 @@ ExitCode run_chosen(const Program& program, const Texts& words) {
   const Texts names = options_of(command);
   for (const Option& option : named.options.all) {
     for (const std::string& value : command.get_option(option.name)->results()) {
+      const std::string meant = hyphenated(value.substr(0, value.find('=')));
+      if (std::ranges::find(names, meant) != names.end() &&
+          std::ranges::find(plain, value) == plain.end()) {
+        throw InvalidInput(named.name + ": unexpected argument \"" + one_line(value) + "\" - " +
+                           advice_on_word(command, named.name, words, value));
+      }
       if (std::ranges::find(names, value) == names.end()) continue;
       throw InvalidInput(named.name + ": " + option.name + " needs a value, and " + value +
                          " is an option");

@@ -29,12 +29,7 @@ const std::vector<double>* numbers_in(const TableColumn& column) {
 /// A value as the scenario has it.
 Value value_at_row(const TableColumn& column, std::size_t row) {
   if (const auto* numbers = numbers_in(column)) return {(*numbers)[row], Location()};
-  const std::string text = text_at(column, row);
-  try {
-    return parse_value(text, "", Location());
-  } catch (const InvalidInput&) {
-    return {text, Location()};
-  }
+  return written_value(text_at(column, row));
 }
 
 /// A key of the table with its levels in the rows that are drawn.

@@ -11,6 +11,11 @@
 namespace headlab::tools {
 namespace {
 
+const std::vector<std::pair<std::string, TheorySource>> theory_sources = {
+    {"auto", TheorySource::automatic},
+    {"exact", TheorySource::exact},
+    {"first_order", TheorySource::first_order}};
+
 struct TheoryArguments : CommonArguments {
   TheorySource source = TheorySource::automatic;
 
@@ -18,12 +23,21 @@ struct TheoryArguments : CommonArguments {
     take(options, {"SCENARIO.toml", "--set"});
     options.choice("--source", "FORM",
                    "exact, first_order or auto (the default): exact where it applies", source,
-                   {{"auto", TheorySource::automatic},
-                    {"exact", TheorySource::exact},
-                    {"first_order", TheorySource::first_order}});
+                   theory_sources);
     take(options, {"--json", "--table", "--threads"});
   }
 };
+
+/// The command that gives the same numbers again.
+std::string command_again(const TheoryArguments& arguments) {
+  std::string text = "headlab theory " + shell_word(arguments.scenario);
+  for (const std::string& set : arguments.sets) text += " --set " + shell_word(set);
+  for (const auto& [name, source] : theory_sources) {
+    if (source == arguments.source && source != TheorySource::automatic)
+      text += " --source " + name;
+  }
+  return text;
+}
 
 ExitCode theory(const TheoryArguments& arguments) {
   const int threads = thread_count(threads_of(arguments));
@@ -40,7 +54,8 @@ ExitCode theory(const TheoryArguments& arguments) {
   end_on_signals();
   std::string json;
   if (arguments.need_document()) {
-    write_theory_json([&](std::string_view part) { json += part; }, theory, threads, provenance());
+    write_theory_json([&](std::string_view part) { json += part; }, theory, threads, provenance(),
+                      command_again(arguments));
   }
   write_documents(arguments, json);
   print_document(arguments, json, [&] { return theory_table(scenario, theory); });

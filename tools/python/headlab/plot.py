@@ -122,29 +122,25 @@ def _words_below(ax: Axes, places: Sequence[float], words: list[str]) -> None:
         ax.set_xticks(at, shown, rotation=90, fontsize="small")
 
 
-def _short(value: Any) -> str:
-    """A value of a swept key in few letters."""
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    if text.startswith("{"):
-        try:
-            table = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            table = {}
-        if table.get("law") == "file":
-            text = re.sub(r"-[0-9a-f]{12}$", "", str(table.get("path")).rpartition("/")[2].removesuffix(".npy"))
-        elif "law" in table:
-            more = [f"{name} {inner}" for name, inner in table.items() if name != "law"]
-            text = ", ".join([str(table["law"]), *more])
-    return text if len(text) <= _MAX_WORD else text[: _MAX_WORD - 1] + "…"
+def _written(value: Any) -> str:
+    """A value of a swept key as a scenario has it; of an array of numbers what it is of."""
+    text = str(value)
+    if not text.startswith("{"):
+        return text
+    try:
+        table = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+    if table.get("law") != "file":
+        return text
+    return re.sub(r"-[0-9a-f]{12}$", "", str(table.get("path")).rpartition("/")[2].removesuffix(".npy"))
 
 
 def _short_values(values: NDArray[Any]) -> list[str]:
-    """Values of a swept key in few letters, numbered where those are the same."""
+    """Values of a swept key in few letters, those of a report, which tell them apart."""
     whole = values.tolist()
     known = list(dict.fromkeys(whole))
-    words = [_short(one) for one in known]
-    if len(set(words)) < len(words):
-        words = [f"{word} {i}" for i, word in enumerate(words)]
+    words = _engine.level_labels([_written(one) for one in known], _MAX_WORD)
     named = dict(zip(known, words, strict=True))
     return [named[one] for one in whole]
 

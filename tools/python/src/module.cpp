@@ -133,6 +133,7 @@ NB_MODULE(_engine, module) {
   module.def("set_of", &set_of, nb::arg("key"), nb::arg("value"));
   module.def("labels", &labels_object);
   module.def("axis_title", &tools::axis_title, nb::arg("key"));
+  module.def("level_labels", &tools::level_labels, nb::arg("written"), nb::arg("most"));
   module.def("figure_words", &tools::figure_words, nb::arg("figure"));
   module.def("build", &build_object, nb::sig("def build() -> dict[str, typing.Any]"));
 

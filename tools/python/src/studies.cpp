@@ -99,7 +99,8 @@ std::unique_ptr<Job> start_theory(const ScenarioSource& source, const std::strin
         std::make_shared<const std::vector<ComputedCondition>>(tools::computed_conditions(
             *scenario, tools::compute_theories(*scenario, forms, count, session.stop_hook())));
     std::string json;
-    write_theory_json([&](std::string_view part) { json += part; }, *theory, count, provenance());
+    write_theory_json([&](std::string_view part) { json += part; }, *theory, count, provenance(),
+                      "");
     const std::string table = tools::theory_table(*scenario, *theory);
     const auto lock = use_netcdf();
     const auto content =
