@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tools/report/canvas.h"
 #include "tools/report/mathml.h"
 
 namespace headlab::tools {
@@ -83,6 +84,26 @@ TEST(Mathml, ReadsScriptsFractionsAndSums) {
   for (const char* broken : {"a_", "frac{a}", "sqrt", "{a", "\"a", "^", "(a", "f(", "[a}"}) {
     EXPECT_TRUE(mathml(broken).ends_with("</mrow></math>")) << broken;
   }
+}
+
+TEST(Markup, SetsTheSymbolsOfDimensionsWithSubscripts) {
+  EXPECT_EQ(prose("best d_k, d_v < 3"),
+            "best <i>d</i><sub><i>k</i></sub>, <i>d</i><sub><i>v</i></sub> &lt; 3");
+  EXPECT_EQ(prose("d_k"), "<i>d</i><sub><i>k</i></sub>");
+  for (const char* plain : {"", "d", "d_", "d_kk", "ad_k", "_d_k", "d_k2", "d_x"}) {
+    EXPECT_EQ(prose(plain), plain);
+  }
+  Canvas canvas(100, 100);
+  canvas.text({50, 10}, "best d_k");
+  canvas.text({50, 20}, "dimension d_k", "end", "soft");
+  canvas.text({50, 30}, "d_kk");
+  const std::string svg = canvas.svg("id", "", "");
+  EXPECT_NE(svg.find(R"(>best d<tspan dy="3" font-size="9">k</tspan></text>)"), std::string::npos);
+  EXPECT_NE(svg.find(R"(>dimension d</text>)"), std::string::npos) << svg;
+  EXPECT_NE(svg.find(R"(<text x="45" y="23" font-size="9" class="soft">k</text>)"),
+            std::string::npos)
+      << svg;
+  EXPECT_NE(svg.find(">d_kk</text>"), std::string::npos) << svg;
 }
 
 }  // namespace
