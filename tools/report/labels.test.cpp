@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/report/labels.h"
 
+#include <cmath>
 #include <random>
 #include <set>
 
 #include <gtest/gtest.h>
 
+#include "tools/report/curves_figure.h"
 #include "tools/report/figure.h"
 #include "tools/report/heat_map.h"
 #include "tools/report/markup.h"
@@ -70,6 +72,23 @@ Canvas small_map(const SweptKey& x, const SweptKey& y) {
   for (const Level& level : y.levels) map.y.push_back(level.text);
   map.values.assign(map.x.size() * map.y.size(), 0.5);
   return draw_map(map, 357);
+}
+
+TEST(Labels, OfNestedSettingsNameEveryLevel) {
+  const std::vector<std::string> levels = {"gaussian bandwidth=0.4", "gaussian bandwidth=0.8",
+                                           "epanechnikov"};
+  FigureCurve curve{.name = ""};
+  for (const double x : {0.0, 1.0, 2.0}) {
+    curve.x.push_back(x);
+    curve.y.push_back({.value = 1 + x});
+    curve.computed.push_back(NAN);
+  }
+  NestedPicture picture{.y_title = "mse", .keys = {}, .curves = {}};
+  picture.keys.push_back({"kernel", levels, {0, 1, 2}});
+  picture.curves.push_back(curve);
+  const std::string svg = draw_nested(picture, 357).svg("id", "", "");
+  EXPECT_EQ(svg.find("…"), std::string::npos) << svg;
+  for (const std::string& level : levels) EXPECT_NE(svg.find(level), std::string::npos) << level;
 }
 
 /// A run of a random sweep: two to four keys of two to four values, crossed.

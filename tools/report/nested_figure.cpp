@@ -37,10 +37,21 @@ void draw_bands(Canvas& canvas, const Axes& axes, const FigureCurve& curve,
   }
 }
 
+/// "kernel: gaussian, softmax" in lines of this length, shortened in the middle beyond a few of
+/// them.
+std::string name_with_levels(const NestedKey& key, std::size_t length) {
+  std::string text = key.name + ":";
+  for (std::size_t i = 0; i < key.levels.size(); ++i) {
+    text += (i > 0 ? ", " : " ") + key.levels[i];
+  }
+  constexpr std::size_t lines = 4;
+  return in_lines(shortened_in_the_middle(text, (lines - 1) * length), length);
+}
+
 }  // namespace
 
 Canvas draw_nested(const NestedPicture& picture, double width) {
-  constexpr double height = 220, strip = 40, step_height = 14;
+  constexpr double height = 220, step_height = 14;
   const std::vector<LegendEntry> legend = legend_of(picture.curves);
   const double top = legend.empty() ? 28 : legend_height(width, legend) + 28;
   std::vector<double> values;
@@ -51,7 +62,13 @@ Canvas draw_nested(const NestedPicture& picture, double width) {
   const Axes axes{box,
                   Scale(ScaleKind::linear, 0, static_cast<double>(settings), box.left, box.right),
                   Scale(picture.y_kind, range.low, range.high, box.bottom, box.top)};
-  Canvas canvas(width, box.bottom + 30 + strip * static_cast<double>(picture.keys.size()));
+  double below = 30;
+  std::vector<std::string> names;
+  for (const NestedKey& key : picture.keys) {
+    names.push_back(name_with_levels(key, characters_in(box.width())));
+    below += text_height(names.back()) + step_height + 12;
+  }
+  Canvas canvas(width, box.bottom + below);
   if (!legend.empty()) draw_legend(canvas, legend);
   draw_y_axis(canvas, axes, {picture.y_title, axes.y.ticks(5)});
   canvas.line({box.left, box.bottom}, {box.right, box.bottom}, "axis");
@@ -70,22 +87,18 @@ Canvas draw_nested(const NestedPicture& picture, double width) {
     draw_steps(canvas, axes, curve, estimates, "line " + color);
     draw_steps(canvas, axes, curve, curve.computed, "theory " + color);
   }
+  double y = box.bottom + 8;
   for (std::size_t k = 0; k < picture.keys.size(); ++k) {
     const NestedKey& key = picture.keys[k];
-    const double y = box.bottom + 8 + strip * static_cast<double>(k);
-    std::string text = key.name + ": ";
-    for (std::size_t i = 0; i < key.levels.size(); ++i) {
-      text += (i > 0 ? ", " : "") + key.levels[i];
-    }
-    canvas.text({box.left, y + text_size},
-                shortened_in_the_middle(text, characters_in(box.width())), "start", "small");
+    canvas.text({box.left, y + text_size}, names[k], "start", "small");
     FigureCurve steps;
     std::vector<double> levels;
     for (std::size_t i = 0; i < settings; ++i) {
       steps.x.push_back(static_cast<double>(i));
       levels.push_back(static_cast<double>(key.places[i]));
     }
-    const double bottom = y + text_size + 6 + step_height;
+    const double bottom = y + text_height(names[k]) + 4 + step_height;
+    y = bottom + 8;
     const Axes of_key{{box.left, bottom - step_height, box.right, bottom},
                       axes.x,
                       Scale(ScaleKind::linear, 0, static_cast<double>(key.levels.size() - 1),
