@@ -45,8 +45,9 @@ void read_heads(const std::string& input) {
         require(w.rows() == file.d() && w.cols() == file.k() && w.allFinite(), "a basis");
       }
     }
-    require(read_head_layer(path, layer.number).subspaces.size() >= 1, "a layer without heads");
   }
+  const int last = file.layers.back().number;
+  require(!read_head_layer(path, last).subspaces.empty(), "a layer without heads");
 }
 
 std::vector<std::string> words_of_heads() {

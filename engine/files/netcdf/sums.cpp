@@ -45,6 +45,10 @@ std::size_t size_of_type(int group, nc_type type, const std::string& about) {
   return size;
 }
 
+int group_name(int, int group, char* name) {
+  return nc_inq_grpname(group, name);
+}
+
 Names attribute_names(int group, int of, const std::string& about) {
   int count = 0;
   check_netcdf(of == NC_GLOBAL ? nc_inq_natts(group, &count) : nc_inq_varnatts(group, of, &count),
@@ -105,12 +109,54 @@ std::string sum_of_dimension(const std::string& key, std::size_t length) {
 /// A part of a variable: whole rows along its first dimension.
 struct Part {
   std::vector<std::size_t> start, count;
-  void* data;  ///< of its type; char* for texts
+  std::size_t items = 0, bytes = 0;
 };
+
+/// Calls `use` for the parts of a variable, one after the other.
+void for_parts(const std::string& key, int group, int variable,
+               const std::function<void(const Part&)>& use) {
+  nc_type type = NC_NAT;
+  check_netcdf(nc_inq_vartype(group, variable, &type), key);
+  const std::size_t item = size_of_type(group, type, key);
+  const std::vector<std::size_t> lengths = netcdf_lengths(group, variable, key);
+  Part part{.start = std::vector<std::size_t>(lengths.size()), .count = lengths};
+  const std::size_t rows = lengths.empty() ? 1 : lengths[0];
+  std::vector<std::size_t> row(lengths.begin() + (lengths.empty() ? 0 : 1), lengths.end());
+  const std::size_t row_items = checked_netcdf_size(row, key);
+  if (rows == 0 || row_items == 0) return;
+  const std::size_t at_once = std::clamp(part_bytes / (row_items * item), std::size_t{1}, rows);
+  checked_netcdf_size({at_once, row_items}, key);
+  for (std::size_t row_number = 0; row_number < rows; row_number += at_once) {
+    const std::size_t now = std::min(at_once, rows - row_number);
+    if (!lengths.empty()) {
+      part.start[0] = row_number;
+      part.count[0] = now;
+    }
+    part.items = now * row_items;
+    part.bytes = part.items * item;
+    use(part);
+  }
+}
+
+/// The same with the values of the part: of the variable's type, char* for texts.
+void for_values(const std::string& key, int group, int variable,
+                const std::function<void(const Part&, void*)>& use) {
+  nc_type type = NC_NAT;
+  check_netcdf(nc_inq_vartype(group, variable, &type), key);
+  std::vector<std::uint64_t> values;  // aligned for every type
+  for_parts(key, group, variable, [&](const Part& part) {
+    values.resize((part.bytes + 7) / 8);
+    check_netcdf(nc_get_vara(group, variable, part.start.data(), part.count.data(), values.data()),
+                 key);
+    use(part, values.data());
+    if (type == NC_STRING) nc_free_string(part.items, reinterpret_cast<char**>(values.data()));
+  });
+}
 
 /// Returns the sum of a variable; `use` is given its values, part by part.
 std::string sum_of_variable(const std::string& key, int group, int variable,
-                            const Names& attributes, const std::function<void(const Part&)>& use) {
+                            const Names& attributes,
+                            const std::function<void(const Part&, void*)>& use) {
   nc_type type = NC_NAT;
   int rank = 0;
   check_netcdf(nc_inq_var(group, variable, nullptr, &type, &rank, nullptr, nullptr), key);
@@ -125,36 +171,14 @@ std::string sum_of_variable(const std::string& key, int group, int variable,
     add_number(sum, lengths[i]);
   }
   for (const std::string& name : attributes) add_attribute(sum, group, variable, name);
-
-  const std::size_t item = size_of_type(group, type, key);
-  Part part{.start = std::vector<std::size_t>(lengths.size()), .count = lengths, .data = nullptr};
-  std::size_t rows = lengths.empty() ? 1 : lengths[0];
-  std::vector<std::size_t> row(lengths.begin() + (lengths.empty() ? 0 : 1), lengths.end());
-  const std::size_t row_items = checked_netcdf_size(row, key);
-  if (rows == 0 || row_items == 0) return sum.digest();
-  const std::size_t at_once = std::clamp(part_bytes / (row_items * item), std::size_t{1}, rows);
-  checked_netcdf_size({at_once, row_items}, key);
-  // Numbers of 8 bytes: aligned for every type.
-  std::vector<std::uint64_t> values((at_once * row_items * item + 7) / 8);
-  part.data = values.data();
-  for (std::size_t row_number = 0; row_number < rows; row_number += at_once) {
-    const std::size_t now = std::min(at_once, rows - row_number);
-    if (!lengths.empty()) {
-      part.start[0] = row_number;
-      part.count[0] = now;
-    }
-    check_netcdf(nc_get_vara(group, variable, part.start.data(), part.count.data(), part.data),
-                 key);
+  for_values(key, group, variable, [&](const Part& part, void* values) {
     if (type == NC_STRING) {
-      auto* const texts = reinterpret_cast<char**>(values.data());
-      add_texts(sum, texts, now * row_items);
-      if (use) use(part);
-      nc_free_string(now * row_items, texts);
+      add_texts(sum, static_cast<char**>(values), part.items);
     } else {
-      sum.add(std::as_bytes(std::span(values)).first(now * row_items * item));
-      if (use) use(part);
+      sum.add({static_cast<const std::byte*>(values), part.bytes});
     }
-  }
+    if (use) use(part, values);
+  });
   return sum.digest();
 }
 
@@ -184,7 +208,6 @@ void add_sums(int group, const std::string& path, std::string& text) {
     const Names attributes = attribute_names(group, variable, key);
     text += text_of_entry(key, {sum_of_variable(key, group, variable, attributes, {}), attributes});
   }
-  const auto group_name = [](int, int of, char* name) { return nc_inq_grpname(of, name); };
   for (const int inside : netcdf_numbers(group, nc_inq_grps, "groups")) {
     add_sums(inside, path + "/" + netcdf_name(group, inside, group_name, "group"), text);
   }
@@ -225,19 +248,10 @@ class Copier {
 
   NetcdfCopy copy() {
     read_list();
+    require_room(from_.number, "");
     define(from_.number, to_.number, "");
     check_netcdf(nc_enddef(to_.number), "the copy");
-    for (const Variable& one : variables_) {
-      const Names& attributes = listed_ ? listed_->at(one.key).attributes : one.attributes;
-      require_sum(
-          one.key,
-          sum_of_variable(one.key, one.from_group, one.from, attributes, [&](const Part& part) {
-            if (one.packing) return put_unpacked(one, part);
-            check_netcdf(
-                nc_put_vara(one.to_group, one.to, part.start.data(), part.count.data(), part.data),
-                one.key);
-          }));
-    }
+    for (const Variable& one : variables_) copy_values(one);
     for (const auto& [key, entry] : listed_.value_or(Entries())) {
       if (!found_.contains(key)) throw NetcdfDamage(key + " is missing");
     }
@@ -249,25 +263,37 @@ class Copier {
   struct Variable {
     std::string key;
     int from_group, from, to_group, to;
-    Names attributes;
     std::optional<NetcdfPacking> packing;  ///< where values are copied as what they mean
   };
 
   static std::vector<double> numbers_of(const std::string& key, int group, int variable,
                                         const Part& part) {
-    std::vector<double> numbers(checked_netcdf_size(part.count, key));
+    std::vector<double> numbers(part.items);
     check_netcdf(
         nc_get_vara_double(group, variable, part.start.data(), part.count.data(), numbers.data()),
         key);
     return numbers;
   }
 
-  static void put_unpacked(const Variable& one, const Part& part) {
-    std::vector<double> numbers = numbers_of(one.key, one.from_group, one.from, part);
-    one.packing->unpack(numbers);
-    check_netcdf(nc_put_vara_double(one.to_group, one.to, part.start.data(), part.count.data(),
-                                    numbers.data()),
-                 one.key);
+  void copy_values(const Variable& one) const {
+    if (one.packing) {
+      return for_parts(one.key, one.from_group, one.from, [&](const Part& part) {
+        std::vector<double> numbers = numbers_of(one.key, one.from_group, one.from, part);
+        one.packing->unpack(numbers);
+        check_netcdf(nc_put_vara_double(one.to_group, one.to, part.start.data(), part.count.data(),
+                                        numbers.data()),
+                     one.key);
+      });
+    }
+    const auto put = [&](const Part& part, void* values) {
+      check_netcdf(nc_put_vara(one.to_group, one.to, part.start.data(), part.count.data(), values),
+                   one.key);
+    };
+    if (!listed_) return for_values(one.key, one.from_group, one.from, put);
+    require_sum(one.key, [&] {
+      return sum_of_variable(one.key, one.from_group, one.from, listed_->at(one.key).attributes,
+                             put);
+    });
   }
 
   /// The packing of a variable of another program, where its values are not what they mean.
@@ -275,7 +301,7 @@ class Copier {
     NetcdfPacking packing(group, variable, key);
     bool needed = packing.is_packed();
     if (!needed) {
-      sum_of_variable(key, group, variable, {}, [&](const Part& part) {
+      for_parts(key, group, variable, [&](const Part& part) {
         needed = needed || std::ranges::any_of(numbers_of(key, group, variable, part),
                                                [&](double x) { return packing.is_missing(x); });
       });
@@ -321,20 +347,39 @@ class Copier {
     return false;
   }
 
-  void require_sum(const std::string& key, const std::string& sum) const {
-    if (listed_ && listed_->at(key).sum != sum) throw NetcdfDamage(key + " has another sum");
+  /// `sum` is called where there is a list.
+  void require_sum(const std::string& key, const std::function<std::string()>& sum) const {
+    if (listed_ && listed_->at(key).sum != sum()) throw NetcdfDamage(key + " has another sum");
   }
 
-  /// Throws where the values so far, of all variables, are more than such a file has.
-  void require_room(const std::string& key, int group, int variable, nc_type type) {
-    const double most = static_cast<double>(std::max(max_packed * size_, max_unwritten));
-    double bytes = static_cast<double>(size_of_type(group, type, key));
-    for (const std::size_t length : netcdf_lengths(group, variable, key)) {
-      bytes *= static_cast<double>(length);
+  /// Throws where the values of all variables that are copied are more than such a file holds, or
+  /// than the memory available: before any is read.
+  void require_room(int group, const std::string& path) {
+    for (const int variable : netcdf_numbers(group, nc_inq_varids, "variables")) {
+      const std::string key =
+          "variable " + path + "/" + netcdf_name(group, variable, nc_inq_varname, "variable");
+      nc_type type = NC_NAT;
+      check_netcdf(nc_inq_vartype(group, variable, &type), key);
+      if (listed_ ? !listed_->contains(key) : !is_plain(type)) continue;
+      double bytes = static_cast<double>(size_of_type(group, type, key));
+      for (const std::size_t length : netcdf_lengths(group, variable, key)) {
+        bytes *= static_cast<double>(length);
+      }
+      bytes_of_values_ += bytes;
+      if (bytes_of_values_ > static_cast<double>(std::max(max_packed * size_, max_unwritten))) {
+        throw NetcdfError(key + ": has more values than a file of " + format_bytes(size_) +
+                          " holds");
+      }
+      if (bytes_of_values_ > static_cast<double>(available_)) {
+        throw NetcdfError(
+            key + ": needs " + format_bytes(static_cast<std::uint64_t>(bytes_of_values_)) +
+            " of memory with the variables before it, " + format_bytes(available_) + " available");
+      }
     }
-    bytes_of_values_ += bytes;
-    if (bytes_of_values_ <= most) return;
-    throw NetcdfError(key + ": has more values than a file of " + format_bytes(size_) + " holds");
+    for (const int inside : netcdf_numbers(group, nc_inq_grps, "groups")) {
+      const std::string inner = path + "/" + netcdf_name(group, inside, group_name, "group");
+      if (!listed_ || listed_->contains("group " + inner)) require_room(inside, inner);
+    }
   }
 
   /// Copies attributes that are listed, or all that are no type of the file's own; returns them.
@@ -374,7 +419,7 @@ class Copier {
     found_.insert(of_group);
     if (listed_ && !listed_->contains(of_group)) throw NetcdfDamage(of_group + " has no sum");
     const Names attributes = copy_attributes(of_group, from, NC_GLOBAL, to, NC_GLOBAL);
-    require_sum(of_group, sum_of_attributes(of_group, from, attributes));
+    require_sum(of_group, [&] { return sum_of_attributes(of_group, from, attributes); });
     const auto own_dimensions = [](int of, int* count, int* ids) {
       return nc_inq_dimids(of, count, ids, 0);
     };
@@ -384,13 +429,12 @@ class Copier {
       if (!takes(key)) continue;
       std::size_t length = 0;
       check_netcdf(nc_inq_dimlen(from, dimension, &length), key);
-      require_sum(key, sum_of_dimension(key, length));
+      require_sum(key, [&] { return sum_of_dimension(key, length); });
       check_netcdf(nc_def_dim(to, name.c_str(), length, &dimensions_[dimension]), key);
     }
     for (const int variable : netcdf_numbers(from, nc_inq_varids, "variables")) {
       define_variable(from, variable, to, path);
     }
-    const auto group_name = [](int, int of, char* name) { return nc_inq_grpname(of, name); };
     for (const int inside : netcdf_numbers(from, nc_inq_grps, "groups")) {
       const std::string name = netcdf_name(from, inside, group_name, "group");
       if (!takes("group " + path + "/" + name)) continue;
@@ -407,7 +451,6 @@ class Copier {
     int rank = 0;
     check_netcdf(nc_inq_var(from, variable, nullptr, &type, &rank, nullptr, nullptr), key);
     if (!takes(key) || (!listed_ && !is_plain(type))) return;
-    require_room(key, from, variable, type);
     std::vector<int> dimensions(static_cast<std::size_t>(rank));
     check_netcdf(nc_inq_vardimid(from, variable, dimensions.data()), key);
     for (int& one : dimensions) {
@@ -415,24 +458,20 @@ class Copier {
       if (at == dimensions_.end()) throw NetcdfDamage(key + " has a dimension without a sum");
       one = at->second;
     }
-    Variable made{.key = key,
-                  .from_group = from,
-                  .from = variable,
-                  .to_group = to,
-                  .to = -1,
-                  .attributes = {},
-                  .packing = {}};
+    Variable made{
+        .key = key, .from_group = from, .from = variable, .to_group = to, .to = -1, .packing = {}};
     if (!listed_ && type != NC_CHAR && type != NC_STRING) {
       made.packing = packing_of(key, from, variable);
       if (made.packing && type != NC_FLOAT) type = NC_DOUBLE;
       if (made.packing && made.packing->is_packed()) type = NC_DOUBLE;
     }
     check_netcdf(nc_def_var(to, name.c_str(), type, rank, dimensions.data(), &made.to), key);
-    made.attributes = copy_attributes(key, from, variable, to, made.to, made.packing.has_value());
+    copy_attributes(key, from, variable, to, made.to, made.packing.has_value());
     variables_.push_back(std::move(made));
   }
 
-  std::uint64_t size_;          ///< of the file
+  std::uint64_t size_;  ///< of the file
+  std::uint64_t available_ = available_bytes();
   double bytes_of_values_ = 0;  ///< no length overflows
   OpenFile from_, to_;
   std::optional<Entries> listed_;

@@ -18,6 +18,7 @@
 #include "engine/files/json_writer.h"
 #include "engine/files/netcdf/file.h"
 #include "engine/testing/folder_test.h"
+#include "kernels/testing/played_machine.h"
 
 namespace headlab {
 namespace {
@@ -179,28 +180,47 @@ TEST_F(NetcdfSums, AFileWithoutSumsIsRead) {
   EXPECT_FALSE(checked_netcdf_copy(content).lacks_sums);  // of a user, and never had any
 }
 
-TEST_F(NetcdfSums, WhatWasNeverWrittenIsReadUpToALimitOfTheFile) {
-  constexpr std::size_t row = std::size_t{1} << 20, limit = std::size_t{1} << 26;
-  const auto refusal_of = [&](std::size_t variables, std::size_t rows) {
+/// A file of variables x0, x1, ... of `rows` numbers that are never written, and what reading says.
+class UnwrittenFiles : public NetcdfSums {
+ protected:
+  std::string refusal_of(int variables, std::size_t rows, const char* packed = nullptr) const {
     int file = -1, dimension = -1, variable = -1;
     EXPECT_EQ(nc_create(path_.c_str(), NC_NETCDF4 | NC_CLOBBER, &file), NC_NOERR);
     EXPECT_EQ(nc_def_dim(file, "row", rows, &dimension), NC_NOERR);
-    for (std::size_t i = 0; i < variables; ++i) {
+    for (int i = 0; i < variables; ++i) {
       const std::string name = "x" + std::to_string(i);
       EXPECT_EQ(nc_def_var(file, name.c_str(), NC_DOUBLE, 1, &dimension, &variable), NC_NOERR);
+      if (packed != nullptr) {
+        EXPECT_EQ(nc_put_att_text(file, variable, "scale_factor", 1, packed), NC_NOERR);
+      }
     }
     EXPECT_EQ(nc_close(file), NC_NOERR);
     std::string content = bytes();
-    EXPECT_LT(2000 * content.size(), limit);
-    const std::string line = refusal_line<NetcdfError>([&] { checked_netcdf_copy(content); });
-    return line.substr(0, line.rfind(" a file"));
-  };
-  const auto refused = [](const std::string& name) {
-    return "is damaged: variable /" + name + ": has more values than";
+    EXPECT_LT(2000 * content.size(), std::size_t{1} << 26);
+    return refusal_line<NetcdfError>([&] { checked_netcdf_copy(content); });
+  }
+};
+
+TEST_F(UnwrittenFiles, AreReadUpToALimitOfTheFile) {
+  constexpr std::size_t row = std::size_t{1} << 20;
+  const auto begins = [&](const std::string& line, const std::string& name) {
+    EXPECT_TRUE(line.starts_with("is damaged: variable /" + name + ": has more values than a file"))
+        << line;
   };
   EXPECT_EQ(refusal_of(8, row), "accepted");  // as many bytes as the limit
-  EXPECT_EQ(refusal_of(9, row), refused("x8"));
-  EXPECT_EQ(refusal_of(1, 8 * row + 1), refused("x0"));
+  begins(refusal_of(9, row), "x8");
+  begins(refusal_of(1, 8 * row + 1), "x0");
+}
+
+TEST_F(UnwrittenFiles, AreRefusedForTheMemoryBeforeAnyIsRead) {
+  const test::PlayedMachine small{{"HEADLAB_MEMORY_LIMIT", "1048576"}};
+  constexpr std::size_t rows = std::size_t{3} << 15;  // 0.75 MiB
+  EXPECT_EQ(refusal_of(1, rows), "accepted");
+  const std::string refused =
+      "is damaged: variable /x1: needs 1.5 MiB of memory with the variables before it, 1.0 MiB "
+      "available";
+  EXPECT_EQ(refusal_of(2, rows), refused);
+  EXPECT_EQ(refusal_of(2, rows, "a"), refused);  // whatever reading x0 would say
 }
 
 /// A file with one variable of three numbers as another program packs them.

@@ -249,17 +249,17 @@ T number_at(const Values& values, std::size_t i) {
 /// What stands where nothing was put.
 void add_fill(Values& values, std::size_t count) {
   if (values.type == NC_STRING) return values.texts.resize(values.texts.size() + count);
-  const double number = NC_FILL_DOUBLE;
-  const float single = NC_FILL_FLOAT;
-  const std::int64_t whole = NC_FILL_INT64;
-  const char zero = 0;
-  const void* const fill = values.type == NC_DOUBLE  ? static_cast<const void*>(&number)
-                           : values.type == NC_FLOAT ? static_cast<const void*>(&single)
-                           : values.type == NC_CHAR  ? static_cast<const void*>(&zero)
-                                                     : &whole;
-  for (std::size_t i = 0; i < count; ++i) {
-    values.bytes.append(static_cast<const char*>(fill), item_of(values.type));
-  }
+  const auto add = [&](auto fill) {
+    const std::size_t old = values.bytes.size();
+    values.bytes.resize(old + count * sizeof fill);
+    for (std::size_t i = 0; i < count; ++i) {
+      std::memcpy(values.bytes.data() + old + i * sizeof fill, &fill, sizeof fill);
+    }
+  };
+  if (values.type == NC_DOUBLE) return add(double{NC_FILL_DOUBLE});
+  if (values.type == NC_FLOAT) return add(float{NC_FILL_FLOAT});
+  if (values.type == NC_CHAR) return add('\0');
+  add(std::int64_t{NC_FILL_INT64});
 }
 
 std::size_t kept(const Values& values) {
@@ -510,7 +510,7 @@ extern "C" int __wrap_nc_open_memio(const char* path, int mode, NC_memio* image,
 }
 
 TREE_CALL(nc_close_memio, (int id, NC_memio* image), id, image)
-const std::string bytes = bytes_of(trees().add(*all_open().at(id).tree));
+const std::string bytes = bytes_of(trees().add(std::move(*all_open().at(id).tree)));
 image->size = bytes.size();
 image->memory = std::malloc(bytes.size());
 std::ranges::copy(bytes, static_cast<char*>(image->memory));
@@ -521,7 +521,8 @@ return NC_NOERR;
 TREE_CALL(nc_close, (int id), id)
 const Open& open = all_open().at(id);
 if (!open.path.empty()) {
-  std::ofstream(open.path, std::ios::binary | std::ios::trunc) << bytes_of(trees().add(*open.tree));
+  std::ofstream(open.path, std::ios::binary | std::ios::trunc)
+      << bytes_of(trees().add(std::move(*open.tree)));
 }
 all_open().erase(id);
 return NC_NOERR;
