@@ -414,8 +414,9 @@ int stopped() {
 }  // namespace
 
 bool computes(int argc, const char* const* argv) {
-  constexpr const char* commands[] = {"allocate",     "compress", "dataset", "hdi",    "heads",
-                                      "import-heads", "replay",   "run",     "theory", "validate"};
+  constexpr const char* commands[] = {
+      "allocate",     "compress", "dataset", "hdi", "heads",  "import-activations",
+      "import-heads", "prune",    "replay",  "run", "theory", "validate"};
   return argc >= 2 && std::ranges::find(commands, std::string_view(argv[1])) != std::end(commands);
 }
 
