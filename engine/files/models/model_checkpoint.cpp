@@ -109,14 +109,18 @@ ShardIndex parse_shard_index(std::string_view text, const std::string& source) {
   return index;
 }
 
+void require_model(const std::string& path) {
+  std::error_code error;
+  if (fs::status(path, error).type() != fs::file_type::not_found) return;
+  reject({path}, "",
+         "is not there - download the model first, then give its folder or safetensors file");
+}
+
 ModelCheckpoint::ModelCheckpoint(const std::string& path) : source_(path) {
   std::error_code error;
   if (fs::is_directory(path, error)) source_ = model_in_folder(path);
   if (is_pytorch(source_)) reject_pytorch(source_);
-  if (fs::status(path, error).type() == fs::file_type::not_found) {
-    reject({path}, "",
-           "is not there - download the model first, then give its folder or safetensors file");
-  }
+  require_model(path);
   if (source_.ends_with(index_ending)) {
     index_ = parse_shard_index(read_file(source_, max_index_bytes), source_);
   } else {

@@ -53,6 +53,9 @@ class ModelCheckpoint {
   std::map<std::string, std::unique_ptr<SafetensorsFile>> open_;  ///< shards by name
 };
 
+/// Rejects a path of a checkpoint where there is nothing.
+void require_model(const std::string& path);
+
 /// The config.json in the folder of a checkpoint, or in the folder `path` itself; empty where there
 /// is none.
 std::string config_next_to(const std::string& path);

@@ -96,6 +96,7 @@ struct OutputNames {
 };
 
 OutputNames output_names(const PruneArguments& arguments) {
+  require_model(*arguments.checkpoint);
   if (arguments.output_name) {
     if (std::ranges::count(*arguments.output_name, '#') != 1) {
       throw InvalidInput("--output-name: \"" + one_line(*arguments.output_name) +
