@@ -61,3 +61,10 @@ def must_run(command, folder, environment, expected=0, errors=False):
     if expected is not None and done.returncode != expected:
         raise RuntimeError(f"{command}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout + (done.stderr if errors else "")
+
+
+def commands_of(headlab):
+    """The names of the commands that help lists."""
+    text = subprocess.run([headlab, "help"], capture_output=True, text=True, check=True).stdout
+    listed = text.partition("Subcommands:\n")[2].partition("\n\n")[0]
+    return {line.split()[0] for line in listed.splitlines()}

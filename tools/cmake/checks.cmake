@@ -243,13 +243,13 @@ headlab_faulty_page(estimate "the output lacks: 0.0083"
 headlab_faulty_page(nothing "nothing.md: no command" "Prose.")
 headlab_faulty_page(python "python a.py: exit code 3 for 0" "```python\n# a.py\nraise SystemExit(3)\n```\n\n    python a.py")
 
-# Commands that are killed, or whose calls of the system fail, lose nothing: some calls of each command. All of
-# them are a part of tools/test --nightly. A sanitizer would have to be loaded first.
+# Commands that are killed or stopped, or whose calls of the system fail, lose nothing: some calls of each command. All
+# of them are a part of tools/test --nightly. A sanitizer would have to be loaded first.
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   add_library(headlab_fault_injector MODULE check/faults/injector.cpp)
   target_link_libraries(headlab_fault_injector PRIVATE ${CMAKE_DL_LIBS})
   set(faults ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/faults)
-  foreach(kind IN ITEMS kill 28 read-5)
+  foreach(kind IN ITEMS kill 28 read-5 INT read-TERM)
     headlab_check(faults.${kind} tools COMMAND ${faults} $<TARGET_FILE:headlab> $<TARGET_FILE:headlab_fault_injector>
                   --kinds ${kind} --most 4)
   endforeach()
@@ -261,7 +261,23 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   file(CHMOD ${check_dir}/careless PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
   headlab_check(faults_find_a_lost_file tools FINDS "precious.txt is lost" COMMAND ${faults} ${check_dir}/careless
                 $<TARGET_FILE:headlab_fault_injector> --kinds 28 --most 2 --only theory)
+  headlab_check(faults_find_a_new_command tools FINDS "rewind: has no row in COMMANDS"
+                COMMAND ${faults} ${check_dir}/newer $<TARGET_FILE:headlab_fault_injector>)
 endif()
+
+# Every command stops where it is told to, at a moment. Three of each are a part of tools/test --nightly,
+# docs/measured/limits.md has thirty.
+set(signals ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/signals_check.py)
+headlab_check(signals tools COMMAND ${signals} $<TARGET_FILE:headlab> --moments 1)
+# A program that does not hear signals.
+file(WRITE ${check_dir}/deaf "#!/bin/sh\ntrap '' INT TERM HUP\nexec '${PROJECT_BINARY_DIR}/headlab' \"$@\"\n")
+file(CHMOD ${check_dir}/deaf PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+headlab_check(signals_find_a_deaf_program tools FINDS "no line within 2 s"
+              COMMAND ${signals} ${check_dir}/deaf --moments 1 --hangs 2 --only "theory, standard input")
+# A command that help lists and no table of these checks has.
+file(WRITE ${check_dir}/newer "#!/bin/sh\n'${PROJECT_BINARY_DIR}/headlab' \"$@\" | sed 's/^  run  .*/&\\n  rewind  Rewind/'\n")
+file(CHMOD ${check_dir}/newer PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+headlab_check(signals_find_a_new_command tools FINDS "rewind: has no row in COMMANDS" COMMAND ${signals} ${check_dir}/newer)
 
 # Files that are damaged are refused, or nothing that is shown changes. A reader that checks nothing is found.
 set(damage ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/damage)

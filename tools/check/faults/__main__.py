@@ -12,6 +12,8 @@ kill      the same command again, or with what its message offers, ends with the
 28, 5, .. a number of errno (28: disk full, 122: quota, 5: input or output, 24: too many files, 4: a signal):
           the command ends with exit code 0 and the right files, or with 1 or 2 and a line on standard
           error; never by a signal. Run again it ends as after a kill
+INT, TERM the signal comes: the command ends as if there had been none, or with exit code 6 or 128 + n and a line
+          that begins with "headlab: interrupted", and leaves no temporary file. Run again it ends as after a kill
 short     half of the bytes are written or read: nothing changes
           Where libhdf5 itself writes a data set a call that fails may end the program by a signal: as after a kill
 memory    an allocation fails: as with a number. One that fails inside libhdf5, libnetcdf or CLI11 may end the
@@ -26,6 +28,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,12 +36,17 @@ from pathlib import Path
 
 import netCDF4
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from commands import commands_of  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 TREE = HERE.parents[2]
 WORLD = TREE / "tools/cli/testing/world"
 CHANGES, READS, MEMORY = "change", "read", "memory"
 KINDS = {"kill": CHANGES, "28": CHANGES, "122": CHANGES, "5": CHANGES, "24": CHANGES, "4": CHANGES, "short": CHANGES,
-         "read-5": READS, "read-24": READS, "read-4": READS, "read-short": READS, "memory": MEMORY}
+         "INT": CHANGES, "TERM": CHANGES, "read-5": READS, "read-24": READS, "read-4": READS, "read-short": READS,
+         "read-INT": READS, "read-TERM": READS, "memory": MEMORY}
+SIGNALS = {"INT": signal.SIGINT, "TERM": signal.SIGTERM}
 ENDS_S = 120
 # Whose allocations that fail the program cannot answer for: objects, and functions in the program itself.
 LIBRARIES = ("/libhdf5", "/libnetcdf")
@@ -88,6 +96,8 @@ COMMANDS = [
             "--overwrite", before=("dataset s.toml --replicates 4 --shards 3 --format npy --quiet --out o",),
             precious=("o/condition_000/shard_002/notes.txt",)),
     Command("replay", "replay a.toml --replicate 3 --quiet --out o"),
+    Command("init", "init o.toml", outputs=("o.toml",)),
+    Command("status", "status p", before=(f"run s.toml {SMALL} --shard 1/2 --out p",), outputs=()),
     Command("report", "report p --out o.html", before=(f"run s.toml {SMALL} --out p",), outputs=("o.html",)),
     Command("table", "table p --out o.csv", before=(f"run s.toml {SMALL} --out p",), outputs=("o.csv",)),
     Command("plot", "plot p --out o.svg", before=(f"run s.toml {SMALL} --out p",), outputs=("o.svg",)),
@@ -107,6 +117,7 @@ COMMANDS = [
     Command("diff", "diff p q --json o.json",
             before=(f"run s.toml {SMALL} --out p", f"run s.toml {SMALL} --out q"), outputs=("o.json",)),
 ]
+WITHOUT_FILES = {"list", "doctor", "help"}
 CLAIM = """
 [[claim.compare]]
 name = "narrow windows vary more"
@@ -168,6 +179,12 @@ def content_of(group):
     return variables, attributes, {name: content_of(inner) for name, inner in group.groups.items()}
 
 
+def state_of(folder):
+    """What changes where a file there is written, made or removed."""
+    states = {path: path.lstat() for path in folder.rglob("*")}
+    return {path: (state.st_ino, state.st_mode, state.st_size, state.st_mtime_ns) for path, state in states.items()}
+
+
 class Study:
     """One command: what it makes undisturbed, and what it makes of a fault."""
 
@@ -190,11 +207,20 @@ class Study:
         if self.code not in (0, 3, 6):
             raise SystemExit(f"{command.name}: code {self.code}: {done.stderr}")
         self.files = self.content(self.right)
+        self.untouched = None  # the state of a folder that the command has not changed
+
+    def work(self):
+        """A folder that the command has not changed: the last one, where that is so."""
+        folder = self.world.folder / "work"
+        if self.untouched is None or state_of(folder) != self.untouched:
+            self.world.fresh("work", self.ready)
+            self.untouched = state_of(folder)
+        return folder
 
     def count(self, calls):
         if calls not in self.counts:
-            folder, count = self.world.fresh("work", self.ready), self.world.folder / "count"
-            self.world.run(folder, self.command.line, calls=calls, count=count)
+            count = self.world.folder / "count"
+            self.world.run(self.work(), self.command.line, calls=calls, count=count)
             self.counts[calls] = int(count.read_text())
         return self.counts[calls]
 
@@ -240,15 +266,21 @@ class Study:
             same = self.world.run(folder, f"diff {folder}/o {self.right}/o")
             if same.returncode != 0:
                 found.append(f"results.nc differs ({same.returncode}: {(same.stdout + same.stderr).strip()[-200:]})")
-        left = [p for p in folder.rglob("*") if ".tmp-" in p.name or p.name.startswith(".headlab")] if tidy else []
-        return found + self.lost(folder) + [f"{p.relative_to(folder)} is left over" for p in left]
+        return found + self.lost(folder) + (self.left_over(folder) if tidy else [])
+
+    def left_over(self, folder):
+        return [f"{path.relative_to(folder)} is left over" for path in folder.rglob("*")
+                if ".tmp-" in path.name or path.name.startswith(".headlab")]
 
     def lost(self, folder):
         return [f"{name} is lost" for name in ("precious.txt", *self.command.precious)
                 if not (folder / name).is_file() or (folder / name).read_text() != PRECIOUS]
 
     def again(self, folder):
-        """The same command, and then with what its message offers."""
+        """The same command, and then with what its message offers; nothing where it would find what it found before.
+        """
+        if state_of(folder) == self.untouched:
+            return []
         done = self.world.run(folder, self.command.line)
         for option in ("--resume", "--overwrite"):
             if done.returncode == 2 and option in done.stderr and option not in self.command.line:
@@ -272,11 +304,22 @@ class Study:
                                capture_output=True, text=True, check=True).stdout
         return any(name.startswith(COMPILED_IN) for name in names.splitlines())
 
+    def interrupted(self, folder, done, number):
+        """What is wrong after a signal."""
+        if done.returncode in (6, 128 + number) and done.returncode != self.code:
+            line = re.search(r"^headlab: interrupted", done.stderr, re.MULTILINE)
+            found = [] if line else [f"code {done.returncode}: {done.stderr.strip()[-200:]!r}"]
+            return found + self.left_over(folder) + self.again(folder)
+        if done.returncode != self.code:
+            return [f"code {done.returncode}: {done.stderr.strip()[-200:]!r}"]
+        return self.problems_of_files(folder)
+
     def problems(self, kind, call):
-        folder, mark = self.world.fresh("work", self.ready), self.world.folder / "mark"
+        folder, mark = self.work(), self.world.folder / "mark"
         mark.unlink(missing_ok=True)
         calls = KINDS[kind]
-        fault = {"memory": "12"}.get(kind, kind.removeprefix("read-"))
+        number = SIGNALS.get(kind.removeprefix("read-"))
+        fault = f"signal-{number.value}" if number else {"memory": "12"}.get(kind, kind.removeprefix("read-"))
         try:
             done = self.world.run(folder, self.command.line, call, calls, fault, mark)
         except subprocess.TimeoutExpired:
@@ -286,6 +329,8 @@ class Study:
         found = self.lost(folder)
         if kind == "kill":
             return found + self.again(folder)
+        if number:
+            return found + self.interrupted(folder, done, number)
         if done.returncode < 0 and self.command.streams or kind == "memory" and self.failed(done) and self.in_library(mark):
             return found + self.again(folder)
         if done.returncode < 0:
@@ -315,6 +360,9 @@ def main():
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--kinds", default=",".join(KINDS))
     arguments = parser.parse_args()
+    missing = commands_of(arguments.headlab.resolve()) - WITHOUT_FILES - {one.line.split()[0] for one in COMMANDS}
+    if missing:
+        raise SystemExit("\n".join(f"{name}: has no row in COMMANDS" for name in sorted(missing)))
     broken = 0
     with tempfile.TemporaryDirectory() as folder:
         world = World(arguments.headlab.resolve(), arguments.injector.resolve(), Path(folder).resolve())

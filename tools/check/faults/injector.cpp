@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file A library to be preloaded, which fails one call of a program: the K-th, from 1, of those
-/// that concern a file or folder below a folder.
+/// \file A library to be preloaded, which fails or interrupts one call of a program: the K-th, from
+/// 1, of those that concern a file or folder below a folder.
 ///
 ///     HEADLAB_FAULT_CALL     K; 0: none
 ///     HEADLAB_FAULT_BELOW    the folder
 ///     HEADLAB_FAULT_CALLS    change: what opens for writing, writes, renames, removes, makes;
 ///                            read: what opens for reading and reads;
 ///                            memory: malloc, calloc, realloc, from the first call of main on
-///     HEADLAB_FAULT_KIND     kill, short (half of the bytes), or a number of errno
+///     HEADLAB_FAULT_KIND     kill, short (half of the bytes), signal-N (signal N comes, and is
+///                            given time to be heard; the call is made), or a number of errno
 ///     HEADLAB_FAULT_MARK     a file that is made when the call fails, with a line for each
 ///     function that
 ///                            called: its object and the place in it, separated by a tab
@@ -111,6 +112,19 @@ bool is_below(int file) {
   return is_below(path);
 }
 
+/// Sends the program a signal, and waits until a thread has taken it and for what that does.
+void hear(int number) {
+  constexpr unsigned step_us = 1000, acts_us = 20000;
+  constexpr int most_steps = 1000;
+  kill(getpid(), number);
+  sigset_t waiting;
+  for (int i = 0; i < most_steps; ++i) {
+    if (sigpending(&waiting) != 0 || sigismember(&waiting, number) != 1) break;
+    usleep(step_us);
+  }
+  usleep(acts_us);
+}
+
 /// Counts a call and says what becomes of it.
 Fault met() {
   if (++count != settings.call) return Fault::none;
@@ -120,6 +134,12 @@ Fault met() {
     for (;;) pause();
   }
   if (std::strcmp(settings.kind, "short") == 0) return Fault::half;
+  constexpr char signal[] = "signal-";
+  constexpr std::size_t before_number = sizeof signal - 1;
+  if (std::strncmp(settings.kind, signal, before_number) == 0) {
+    hear(std::atoi(settings.kind + before_number));
+    return Fault::none;
+  }
   errno = std::atoi(settings.kind);
   return Fault::error;
 }
