@@ -2,23 +2,23 @@
 #include "engine/dataset/manifest.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <optional>
-#include <sys/file.h>
 #include <unistd.h>
 #include <variant>
 
 #include "engine/files/atomic_file.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/file_lock.h"
 #include "engine/files/input_file.h"
 #include "engine/files/json_fields.h"
 #include "engine/files/json_reader.h"
 #include "engine/files/json_sum.h"
 #include "engine/scenario/condition.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 namespace {
@@ -182,16 +182,43 @@ ShardRecords records_of(const Value& manifest) {
 
 constexpr const char* no_manifest = "no manifest";
 
-/// The file at `path` as JSON, or nothing if it is not JSON.
-std::optional<Value> manifest_at(const std::string& path) {
+/// The file at `path` as JSON; null if it is not JSON.
+Value manifest_at(const std::string& path) {
   const std::string text = read_file(path, max_manifest_bytes);
   check_json_sum(path, text, " - write --overwrite, or choose another folder");
-  return parse_json(text);
+  return parse_json(text).value_or(Value());
 }
 
 bool has_file(const std::string& path) {
   std::error_code none;
   return std::filesystem::exists(path, none);
+}
+
+/// How a manifest differs from that of a data set, and what it lists where it does not.
+struct ComparedManifest {
+  std::string difference;
+  ShardRecords records;
+};
+
+ComparedManifest compared_manifest(const std::string& path, const Dataset& dataset,
+                                   const Provenance& program) {
+  ComparedManifest there;
+  if (!has_file(path)) return there;
+  try {
+    const Value manifest = manifest_at(path);
+    const Value identity = identity_of(manifest);
+    // Both as read from a text, so that a number has one form.
+    const Value expected = parse_json(manifest_json(dataset, {}, program)).value();
+    const auto difference = first_difference(identity, identity_of(expected));
+    if (difference) {
+      there.difference = difference->empty() ? "the whole" : difference->substr(1);
+    } else {
+      there.records = records_of(manifest);
+    }
+  } catch (const JsonMismatch&) {
+    there.difference = no_manifest;
+  }
+  return there;
 }
 
 /// How far digits go in `text` from `at` on.
@@ -206,10 +233,11 @@ std::string manifest_json(const Dataset& dataset, const ShardRecords& records,
   return json_text(ManifestFields{dataset, records, program});
 }
 
-FolderLock::FolderLock(const std::string& folder)
+FolderLock::FolderLock(const std::string& folder, const std::function<bool()>& stop)
     : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  while (descriptor_ >= 0 && ::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
-  }
+  if (descriptor_ < 0 || wait_for_lock(descriptor_, stop)) return;
+  ::close(descriptor_);
+  throw WorkStopped();
 }
 
 FolderLock::~FolderLock() {
@@ -218,39 +246,26 @@ FolderLock::~FolderLock() {
 
 std::string difference_to_manifest(const std::string& path, const Dataset& dataset,
                                    const Provenance& program) {
-  if (!has_file(path)) return "";
-  try {
-    const Value manifest = manifest_at(path).value_or(Value());
-    // Both as read from a text, so that a number has one form.
-    const Value expected = parse_json(manifest_json(dataset, {}, program)).value();
-    const auto difference = first_difference(identity_of(manifest), identity_of(expected));
-    if (!difference) {
-      records_of(manifest);
-      return "";
-    }
-    return difference->empty() ? "the whole" : difference->substr(1);
-  } catch (const JsonMismatch&) {
-    return no_manifest;
-  }
+  return compared_manifest(path, dataset, program).difference;
 }
 
 ShardRecords read_manifest(const std::string& path, const Dataset& dataset,
                            const Provenance& program) {
-  if (!has_file(path)) return {};
-  const std::string difference = difference_to_manifest(path, dataset, program);
-  if (difference.empty()) return records_of(manifest_at(path).value());
-  throw InvalidInput(path +
-                     (difference == no_manifest
-                          ? ": is not a manifest of headlab dataset"
-                          : ": is of another data set (" + one_line(difference) + " differs)") +
-                     " - write --overwrite, or choose another folder");
+  ComparedManifest there = compared_manifest(path, dataset, program);
+  if (there.difference.empty()) return std::move(there.records);
+  throw InvalidInput(
+      path +
+      (there.difference == no_manifest
+           ? ": is not a manifest of headlab dataset"
+           : ": is of another data set (" + one_line(there.difference) + " differs)") +
+      " - write --overwrite, or choose another folder");
 }
 
 ShardRecords update_manifest(const std::string& folder, const Dataset& dataset,
                              const ShardRecords& records, const std::vector<ShardId>& lost,
-                             const Provenance& program) {
+                             const Provenance& program, const std::function<bool()>& stop) {
   const std::string path = folder + "/manifest.json";
-  const FolderLock lock(folder);
+  const FolderLock lock(folder, stop);
   ShardRecords all = read_manifest(path, dataset, program);
   for (const ShardId& id : lost) all.erase(id);
   for (const auto& [id, files] : records) all[id] = files;
@@ -262,7 +277,7 @@ FilesOfManifest files_of_manifest(const std::string& path) {
   FilesOfManifest files;
   try {
     if (!has_file(path)) return files;
-    const Value manifest = manifest_at(path).value_or(Value());
+    const Value manifest = manifest_at(path);
     for (const auto& [id, records] : records_of(manifest)) {
       for (const FileRecord& record : records) {
         if (is_file_of_data_set(record.name)) files.names.push_back(record.name);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -55,10 +56,10 @@ ShardRecords read_manifest(const std::string& path, const Dataset& dataset,
 
 /// Adds `records` to the manifest in `folder`, which other processes may do at the same time for
 /// other shards, and removes the shards in `lost` that it still names. Returns all it names then.
-/// Throws InvalidInput and RunFailed.
+/// Throws InvalidInput and RunFailed, and WorkStopped where `stop` ends the wait for the others.
 ShardRecords update_manifest(const std::string& folder, const Dataset& dataset,
                              const ShardRecords& records, const std::vector<ShardId>& lost,
-                             const Provenance& program);
+                             const Provenance& program, const std::function<bool()>& stop);
 
 /// What the manifest of any data set lists.
 struct FilesOfManifest {
@@ -72,10 +73,10 @@ FilesOfManifest files_of_manifest(const std::string& path);
 bool is_file_of_data_set(const std::string& name);
 
 /// Keeps other processes from a folder's manifest. Best effort: some network file systems have no
-/// locks.
+/// locks. Throws WorkStopped where `stop` ends the wait for another one.
 class FolderLock {
  public:
-  explicit FolderLock(const std::string& folder);
+  FolderLock(const std::string& folder, const std::function<bool()>& stop);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;

@@ -120,8 +120,9 @@ bool is_being_replaced(const std::string& folder) {
          (is_there(place) && !is_there(place + "/" + manifest_name));
 }
 
-std::vector<std::string> end_replacement(const std::string& folder) {
-  const FolderLock lock(folder);
+std::vector<std::string> end_replacement(const std::string& folder,
+                                         const std::function<bool()>& stop) {
+  const FolderLock lock(folder, stop);
   const std::string place = new_set_of(folder), manifest = folder + "/" + manifest_name,
                     next = place + "/" + manifest_name, old = old_manifest_of(folder);
   std::vector<std::string> left;

@@ -2,6 +2,7 @@
 /// \file A data set that takes the place of another one in the same folder.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,9 @@ std::string begin_replacement(const std::string& folder, const Dataset& dataset,
 bool is_being_replaced(const std::string& folder);
 
 /// Puts a complete new set in place of the old one; does nothing where there is none. Returns the
-/// files among those of the data set that are of neither. Throws RunFailed.
-std::vector<std::string> end_replacement(const std::string& folder);
+/// files among those of the data set that are of neither. Throws RunFailed, and WorkStopped where
+/// `stop` ends the wait for another process.
+std::vector<std::string> end_replacement(const std::string& folder,
+                                         const std::function<bool()>& stop);
 
 }  // namespace headlab

@@ -28,6 +28,7 @@
 #include "engine/scenario/condition.h"
 #include "kernels/parallel_for.h"
 #include "kernels/plan.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 namespace {
@@ -209,8 +210,8 @@ class Writing {
         threads_(thread_count(session.threads)),
         lost_(std::move(lost)) {}
 
-  /// Returns how many shards were written: less than all where it was stopped.
-  std::uint64_t write(const std::vector<ShardId>& ids, Teller& teller) {
+  /// Less than all where it is stopped.
+  void write(const std::vector<ShardId>& ids, Teller& teller) {
     try {
       // A manifest vouches for nothing that is being replaced.
       record();
@@ -243,8 +244,10 @@ class Writing {
       throw;
     }
     record();
-    return written_;
   }
+
+  /// How many shards were written that the manifest names.
+  std::uint64_t recorded_shards() const { return recorded_shards_; }
 
  private:
   /// Waits for shards until at most `left` are being finished.
@@ -254,7 +257,6 @@ class Writing {
           std::move(finishing_.front());
       finishing_.pop_front();
       fresh_.insert(first.get());
-      ++written_;
       // Each time the whole manifest is written: not for every one of many small shards.
       if (Clock::now() - recorded_ > std::chrono::seconds(1)) record();
     }
@@ -262,8 +264,9 @@ class Writing {
 
   void record() {
     if (!fresh_.empty() || !lost_.empty()) {
-      update_manifest(folder_, dataset_, fresh_, lost_, program_);
+      update_manifest(folder_, dataset_, fresh_, lost_, program_, session_.stop_hook());
     }
+    recorded_shards_ += fresh_.size();
     fresh_.clear();
     lost_.clear();
     recorded_ = Clock::now();
@@ -274,12 +277,12 @@ class Writing {
     while (!finishing_.empty()) {
       try {
         collect(finishing_.size() - 1);
-      } catch (const std::exception&) {
+      } catch (...) {
       }
     }
     try {
       record();
-    } catch (const std::exception&) {
+    } catch (...) {
     }
   }
 
@@ -291,16 +294,14 @@ class Writing {
   std::vector<ShardId> lost_;  ///< to be taken out of the manifest
   std::deque<std::future<std::pair<ShardId, std::vector<FileRecord>>>> finishing_;
   ShardRecords fresh_;  ///< finished and not yet in the manifest
-  std::uint64_t written_ = 0;
+  std::uint64_t recorded_shards_ = 0;
   Clock::time_point recorded_ = Clock::now();
 };
 
-}  // namespace
-
-DatasetResult write_dataset(const Dataset& dataset, const std::string& target,
-                            const Session& session, const DatasetOptions& options,
-                            const Provenance& program) {
-  const Stopwatch watch;
+/// Whether all shards asked for are there. Throws WorkStopped where it is stopped while another
+/// process has the manifest.
+bool write_shards(const Dataset& dataset, const std::string& target, const Session& session,
+                  const DatasetOptions& options, const Provenance& program, DatasetResult& result) {
   std::vector<ShardId> wanted;
   for (std::size_t i = 0; i < dataset.conditions.size(); ++i) {
     const std::uint64_t shards = dataset.conditions[i].shards;
@@ -314,7 +315,7 @@ DatasetResult write_dataset(const Dataset& dataset, const std::string& target,
   }
   check_memory(dataset, thread_count(session.threads));
 
-  if (is_being_replaced(target)) end_replacement(target);
+  if (is_being_replaced(target)) end_replacement(target, session.stop_hook());
   const bool replaces =
       options.overwrite &&
       !difference_to_manifest(target + "/manifest.json", dataset, program).empty();
@@ -326,11 +327,8 @@ DatasetResult write_dataset(const Dataset& dataset, const std::string& target,
   for (std::size_t i = 0; i < recorded.size(); ++i) {
     if (!intact[i]) lost.push_back(recorded[i]);
   }
-  DatasetResult result{.folder = folder};
-  if (session.should_stop()) {
-    result.outcome = session.outcome(false, watch);
-    return result;
-  }
+  result.folder = folder;
+  if (session.should_stop()) return false;
   missing.insert(missing.end(), lost.begin(), lost.end());
   std::ranges::sort(missing);
   check_disk(dataset, folder, missing);
@@ -347,12 +345,32 @@ DatasetResult write_dataset(const Dataset& dataset, const std::string& target,
   }
   if (options.begin) options.begin(result.work);
   Teller teller(session, "to write", work, result.work.bytes);
-  result.written = Writing(dataset, folder, session, program, lost).write(missing, teller);
-  result.outcome = session.outcome(result.written == missing.size(), watch);
+  Writing writing(dataset, folder, session, program, lost);
+  try {
+    writing.write(missing, teller);
+  } catch (const WorkStopped&) {
+  }
+  result.written = writing.recorded_shards();
   if (replaces && files_of_manifest(folder + "/manifest.json").complete) {
-    result.left = end_replacement(target);
+    result.left = end_replacement(target, session.stop_hook());
     result.folder = target;
   }
+  return result.written == missing.size();
+}
+
+}  // namespace
+
+DatasetResult write_dataset(const Dataset& dataset, const std::string& target,
+                            const Session& session, const DatasetOptions& options,
+                            const Provenance& program) {
+  const Stopwatch watch;
+  DatasetResult result{.folder = target};
+  bool complete = false;
+  try {
+    complete = write_shards(dataset, target, session, options, program, result);
+  } catch (const WorkStopped&) {
+  }
+  result.outcome = session.outcome(complete, watch);
   return result;
 }
 

@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/dataset/manifest.h"
+#include "engine/dataset/replacement.h"
 #include "engine/files/error.h"
 #include "engine/files/netcdf/file.h"
 #include "engine/files/sha256.h"
@@ -28,6 +29,7 @@
 #include "kernels/plan.h"
 #include "kernels/reference/ensemble.h"
 #include "kernels/reference/training_set.h"
+#include "kernels/statistics/stopping.h"
 #include "kernels/testing/played_machine.h"
 
 namespace headlab {
@@ -496,12 +498,34 @@ TEST_F(WriteDataset, AddsToAManifestThatAnotherProcessWrote) {
   const Dataset dataset = plan_dataset(parse_scenario(text, "test"), everything);
   fs::create_directories(at("d"));
   const std::vector<FileRecord> one = {{"one", 1, "1"}}, two = {{"two", 2, "2"}};
-  update_manifest(at("d"), dataset, {{{0, 1}, one}}, {}, program);
-  const ShardRecords both = update_manifest(at("d"), dataset, {{{0, 3}, two}}, {}, program);
+  update_manifest(at("d"), dataset, {{{0, 1}, one}}, {}, program, {});
+  const ShardRecords both = update_manifest(at("d"), dataset, {{{0, 3}, two}}, {}, program, {});
   EXPECT_EQ(both, (ShardRecords{{{0, 1}, one}, {{0, 3}, two}}));
   EXPECT_EQ(read_manifest(at("d/manifest.json"), dataset, program), both);
-  EXPECT_EQ(update_manifest(at("d"), dataset, {}, {{0, 1}}, program),
+  EXPECT_EQ(update_manifest(at("d"), dataset, {}, {{0, 1}}, program, {}),
             (ShardRecords{{{0, 3}, two}}));
+}
+
+TEST_F(WriteDataset, IsStoppedWhileAnotherProcessHasTheManifest) {
+  write("d", everything);
+  fs::remove(at("d/condition_000/shard_002/X.npy"));
+  std::atomic<bool> stop = false;
+  const Session session{.threads = 1, .stop = &stop};
+  const DatasetOptions stops{.begin = [&](const DatasetWork&) { stop = true; }};
+  {
+    const FolderLock other(at("d"), {});
+    // The shard that was lost is to be taken out of the manifest first.
+    const DatasetResult stopped = write("d", everything, session, {}, text, stops);
+    EXPECT_TRUE(stopped.outcome.interrupted);
+    EXPECT_EQ(stopped.written, 0u);
+    EXPECT_THROW(end_replacement(at("d"), session.stop_hook()), WorkStopped);
+  }
+  stop = false;
+  const DatasetResult rest = write("d", everything, session);
+  EXPECT_TRUE(rest.outcome.complete);
+  EXPECT_EQ(rest.written, 1u);
+  write("whole", everything);
+  EXPECT_EQ(tree(at("d")), tree(at("whole")));
 }
 
 }  // namespace

@@ -363,7 +363,7 @@ class Run {
             !find_controls(condition, *found, session_)) {
           return false;
         }
-        if (keeps) options_.setup->keep(condition, *found);
+        if (keeps) options_.setup->keep(condition, *found, session_.stop_hook());
       }
       all.push_back(std::move(*found));
       return true;

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
-#include <sys/file.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
@@ -15,6 +14,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/file_lock.h"
 #include "engine/files/json_writer.h"
 #include "engine/files/sha256.h"
 #include "engine/run/forecast.h"
@@ -167,21 +167,24 @@ Preparation preparation_of(const std::string& bytes, const Condition& condition)
 /// Keeps other processes from the file, on file systems with locks.
 class SetupLock {
  public:
-  explicit SetupLock(const std::string& path)
-      : path_(path), descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-    if (descriptor_ >= 0) ::flock(descriptor_, LOCK_EX);
-  }
+  SetupLock(const std::string& path, const std::function<bool()>& stop)
+      : path_(path),
+        descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)),
+        stopped_(descriptor_ >= 0 && !wait_for_lock(descriptor_, stop)) {}
   ~SetupLock() {
     if (descriptor_ < 0) return;
-    ::unlink(path_.c_str());
+    if (!stopped_) ::unlink(path_.c_str());
     ::close(descriptor_);
   }
+  /// Whether `stop` ended the wait for another process, which has the lock.
+  bool stopped() const { return stopped_; }
   SetupLock(const SetupLock&) = delete;
   SetupLock& operator=(const SetupLock&) = delete;
 
  private:
   std::string path_;
   int descriptor_;
+  bool stopped_;
 };
 
 }  // namespace
@@ -220,10 +223,12 @@ std::optional<Preparation> Setup::find(const Condition& condition) const {
   }
 }
 
-void Setup::keep(const Condition& condition, const Preparation& found) {
+void Setup::keep(const Condition& condition, const Preparation& found,
+                 const std::function<bool()>& stop) {
   const std::filesystem::path path(path_);
   const SetupLock lock(
-      (path.parent_path() / (".headlab-lock-" + path.filename().string())).string());
+      (path.parent_path() / (".headlab-lock-" + path.filename().string())).string(), stop);
+  if (lock.stopped()) return;
   // What others have kept since stays.
   read();
   if (!units_.emplace(key_of(condition), bytes_of_preparation(found)).second) return;

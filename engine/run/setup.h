@@ -3,6 +3,7 @@
 /// shards.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,8 +34,10 @@ class Setup {
 
   /// What was found for a condition.
   std::optional<Preparation> find(const Condition& condition) const;
-  /// Keeps it. Where the file cannot be written the run goes on without.
-  void keep(const Condition& condition, const Preparation& found);
+  /// Keeps it. Where the file cannot be written, or `stop` ends the wait for another process that
+  /// writes it, the run goes on without.
+  void keep(const Condition& condition, const Preparation& found,
+            const std::function<bool()>& stop);
 
  private:
   void read();

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/units.h"
 
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
+#include "engine/files/file_lock.h"
 #include "engine/run/learned_heads.h"
 #include "engine/run/message_bytes.h"
 #include "engine/run/run.h"
 #include "engine/run/setup.h"
 #include "engine/run/simulate.h"
+#include "engine/scenario/law/subspaces/learned.h"
 #include "engine/scenario/world.h"
 #include "engine/testing/folder_test.h"
 #include "engine/testing/hand_made_result.h"
@@ -131,9 +135,9 @@ TEST_F(UnitsTest, SetupIsFoundOnceForAllShards) {
   Preparation wrong = *learn_heads(other->conditions[0], {.threads = 1});
   std::filesystem::remove(path);
   headlab::Setup of_others(path, "study", "cpu");
-  of_others.keep(study->conditions[0], wrong);
+  of_others.keep(study->conditions[0], wrong, {});
   // What came first stays.
-  of_others.keep(study->conditions[0], *found);
+  of_others.keep(study->conditions[0], *found, {});
   headlab::Setup read(path, "study", "cpu");
   EXPECT_NE(all_bytes(run(study, {.threads = 1}, {.setup = &read})), bits);
   EXPECT_EQ(refusal_line([&] { headlab::Setup(path, "another", "cpu"); }),
@@ -141,6 +145,20 @@ TEST_F(UnitsTest, SetupIsFoundOnceForAllShards) {
                 ": is of other settings, another seed, other data or another backend - remove it, "
                 "or choose "
                 "another folder");
+}
+
+TEST_F(UnitsTest, SetupIsNotWaitedForByARunThatIsStopped) {
+  const auto study = learned_study();
+  const Preparation found = *learn_heads(study->conditions[0], {.threads = 1});
+  const int other =
+      ::open(at(".headlab-lock-setup.nc").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  ASSERT_TRUE(wait_for_lock(other, {}));
+  headlab::Setup setup(at(setup_file_name), "study", "cpu");
+  setup.keep(study->conditions[0], found, [] { return true; });
+  EXPECT_FALSE(std::filesystem::exists(at(setup_file_name)));
+  ::close(other);
+  setup.keep(study->conditions[0], found, [] { return true; });
+  EXPECT_TRUE(std::filesystem::exists(at(setup_file_name)));
 }
 
 }  // namespace
