@@ -33,6 +33,7 @@ void try_folder(const std::string& option, const fs::path& path, const fs::path&
               << ": was left by another machine, it seems - remove it if nothing writes to it\n";
   }
   const std::string probe = temporary_name((folder / ".headlab").string());
+  const ScratchPath scratch(probe);
   const int descriptor =
       ::open(probe.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0600);
   if (descriptor < 0) {
