@@ -162,7 +162,7 @@ const char* const picture_style = R"(
 text{fill:var(--fg)}.soft{fill:var(--soft)}.strong{font-weight:600}.small{font-size:11px}
 .ink{fill:#000}.plain{fill:var(--c0)}.halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-linejoin:round}
 .line,.theory,.target,.whisker{fill:none;stroke:var(--k);stroke-width:1.8}
-.line.c1{stroke-dasharray:9 3}.line.c2{stroke-dasharray:3 3}.line.c3{stroke-dasharray:9 3 3 3}.line.c4{stroke-dasharray:14 4}
+.line.c1{stroke-dasharray:9 3}.line.c2{stroke-dasharray:3 3}.line.c3{stroke-dasharray:9 6 3 6}.line.c4{stroke-dasharray:14 4}
 .theory{stroke-width:1.3;stroke-dasharray:1 3;stroke-linecap:round}.target{stroke-width:1.2;stroke-dasharray:6 4}
 .whisker{stroke-width:2}.thin{stroke-width:1;stroke-opacity:.6}.band{fill:var(--k);fill-opacity:.22}.area{fill:var(--k);stroke:var(--bg);stroke-width:.6}
 .mark{fill:var(--k);stroke:var(--bg);stroke-width:.8}.hollow{fill:var(--bg);stroke:var(--k);stroke-width:1.6}

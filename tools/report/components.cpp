@@ -267,7 +267,7 @@ Canvas draw_components(ComponentsPicture& picture, double picture_width) {
       const double step = std::min(9.0, width / static_cast<double>(ticks.size()) / 5);
       return dodge ? step * (static_cast<double>(k) - middle) : 0.0;
     };
-    for (std::size_t k = all.size(); k-- > 0;) {
+    for (std::size_t k = 0; k < all.size(); ++k) {
       draw_series(canvas, axes, all[k], picture, shift_of(k));
     }
     if (relative == 0) continue;
@@ -278,7 +278,7 @@ Canvas draw_components(ComponentsPicture& picture, double picture_width) {
         Scale(ScaleKind::logarithmic, relative_range.low, relative_range.high, box.bottom, box.top);
     draw_y_axis(canvas, axes, {"relative MCSE, %", axes.y.ticks(2)});
     draw_x_axis(canvas, axes, {x_title, ticks});
-    for (std::size_t k = all.size(); k-- > 0;) {
+    for (std::size_t k = 0; k < all.size(); ++k) {
       draw_relative(canvas, axes, all[k], picture.layout.numeric(), shift_of(k));
     }
   }

@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::size_t max_bars = 32;
 constexpr double bar_step = 22;
-constexpr std::size_t longest_bar_label = 40;
 
 using Terms = std::vector<Component>;
 
@@ -76,7 +75,7 @@ Canvas draw_stacks(const std::vector<Stack>& stacks, const Terms& terms, double 
   double low = 0, high = 0;
   std::vector<std::string> texts;
   for (const Stack& stack : stacks) texts.push_back(stack.label);
-  texts = distinct_labels(texts, std::min(longest_bar_label, characters_in(width - 40)));
+  texts = distinct_labels(texts, characters_in(width - 40));
   for (const std::string& text : texts) widest = std::max(widest, text_width(text));
   for (const Stack& stack : stacks) {
     low = std::min(low, stack.below());

@@ -39,9 +39,10 @@ summary{cursor:pointer;color:var(--soft);font-size:.9rem}a{color:var(--c1)}
 .c0{--k:var(--c0)}.c1{--k:var(--c1)}.c2{--k:var(--c2)}.c3{--k:var(--c3)}.c4{--k:var(--c4)}.c5{--k:var(--c5)}.c6{--k:var(--c6)}
 )";
 
-/// On paper what can be folded is open, and tables break between rows under repeated heads.
+/// On paper what can be folded is open, tables break between rows under repeated heads, and a
+/// picture leaves room on its page for a heading.
 constexpr const char* print_style = R"(
-body{max-width:none;padding:0;font-size:10.5pt}svg{min-width:0}.scroll{overflow:visible}
+body{max-width:none;padding:0;font-size:10.5pt}svg{min-width:0;max-height:225mm}.scroll{overflow:visible}
 svg,tr,dt,thead{break-inside:avoid}h2,h3,summary,.caption{break-after:avoid}td code{font-size:inherit}figure>.scroll,dt{break-after:avoid}
 dd{overflow:visible}.files{columns:2}table,.files code{font-size:7.5pt}th,td{padding:.15rem .3rem}.claims tr{break-inside:auto}pre{font-size:8pt}
 thead{display:table-header-group}nav{display:none}summary{list-style:none;font-weight:600}

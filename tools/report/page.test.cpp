@@ -2,7 +2,9 @@
 #include "tools/report/page.h"
 
 #include <algorithm>
+#include <numeric>
 #include <regex>
+#include <sstream>
 
 #include <gtest/gtest.h>
 
@@ -417,6 +419,7 @@ TEST(ReportPage, PrintsWhatIsFolded) {
   const std::string page = page_of({});
   const std::string print = page.substr(page.find("@media print"));
   EXPECT_TRUE(contains(print, "details::details-content{content-visibility:visible"));
+  EXPECT_TRUE(contains(print, "svg{min-width:0;max-height:"));
   EXPECT_FALSE(contains(print.substr(0, print.find("</style>")), "details{display:none}"));
 }
 
@@ -436,6 +439,25 @@ TEST(ReportPage, WritesANormalDesignByWhatItStates) {
                "<mi>I</mi>"));
   EXPECT_TRUE(contains(page_with(R"({"law": "normal", "dim": 2, "covariance": [[1, 0], [0, 1]]})"),
                        "<mi>I</mi>"));
+}
+
+TEST(ReportPage, NamesBarsInFull) {
+  std::string conditions;
+  for (const char* n : {"100", "200"}) {
+    for (const char* law : {"lognormal", "epanechnikov"}) {
+      conditions += std::string(conditions.empty() ? "" : ",") +
+                    R"({"parameters": {"sample_size": )" + n +
+                    R"(, "regression": "additive_cosines", "kernel": ")" + law +
+                    R"(", "spread": ")" + law + n +
+                    R"("}, "mse": {"value": 3}, "bias_squared": {"value": 1},
+                       "variance_term": {"value": 1}, "covariance_term": {"value": 1}})";
+    }
+  }
+  const std::string page =
+      page_of_document(R"({"headlab": {}, "results_id": "x", "conditions": [)" + conditions + "]}");
+  const std::string bars = page.substr(page.find("id=\"figure-2\""));
+  EXPECT_TRUE(contains(bars.substr(0, bars.find("</svg>")),
+                       ">sample_size 100, kernel epanechnikov, spread epanechnikov100<"));
 }
 
 TEST(ReportPage, ShowsNoCovarianceOfASingleHead) {
@@ -496,13 +518,13 @@ TEST(ReportPage, DrawsSlopesOfLogarithmsOnLogarithmicAxes) {
     return page_of_document(std::string(R"({"headlab": {}, "over": "n", "over_key": "data.n",
       "figure": "mse", "curves": [{"name": "", "lowest": 4, "points": [
       {"x": 2, "figure": {"value": 40, "mcse": 1}}, {"x": 4, "figure": {"value": 20, "mcse": 1}},
-      {"x": 6, "figure": {"value": 14, "mcse": 1}}])") +
+      {"x": 12, "figure": {"value": 14, "mcse": 1}}])") +
                             slope + "}]}");
   };
-  // From 2 to 6 a linear axis has 3 among its ticks, a logarithmic one 2 and 5 alone.
-  EXPECT_TRUE(contains(page_with(R"(, "slope": {"value": -1, "mcse": 0.1})"), ">5</text>"));
-  EXPECT_FALSE(contains(page_with(R"(, "slope": {"value": -1, "mcse": 0.1})"), ">3</text>"));
-  EXPECT_TRUE(contains(page_with(""), ">3</text>"));
+  // From 2 to 12 a linear axis has 12 among its ticks, a logarithmic one 2, 5 and 10 alone.
+  EXPECT_TRUE(contains(page_with(R"(, "slope": {"value": -1, "mcse": 0.1})"), ">2</text>"));
+  EXPECT_FALSE(contains(page_with(R"(, "slope": {"value": -1, "mcse": 0.1})"), ">12</text>"));
+  EXPECT_TRUE(contains(page_with(""), ">12</text>"));
 }
 
 TEST(ReportPage, TellsDiversityFromNoise) {
@@ -564,6 +586,46 @@ TEST(LawFormulas, AreThereForEveryMetricOfLayers) {
         << metric.name << " has no row in tools/report/law_formulas.cpp";
   }
   EXPECT_TRUE(metric_formula("none").empty());
+}
+
+/// The lengths of the lines and gaps of a colour, none of a line that is whole.
+std::vector<int> dashes_of(const std::string& color) {
+  std::smatch found;
+  const std::string style = picture_style;
+  std::vector<int> lengths;
+  const std::regex rule("\\.line\\." + color + "\\{stroke-dasharray:([0-9 ]+)\\}");
+  if (!std::regex_search(style, found, rule)) return lengths;
+  std::istringstream text(found[1].str());
+  for (int length = 0; text >> length;) lengths.push_back(length);
+  return lengths;
+}
+
+bool has_ink(const std::vector<int>& dashes, int place) {
+  if (dashes.empty()) return true;
+  int at = place % std::accumulate(dashes.begin(), dashes.end(), 0);
+  for (std::size_t i = 0;; ++i) {
+    if (at < dashes[i]) return i % 2 == 0;
+    at -= dashes[i];
+  }
+}
+
+TEST(PictureStyle, ShowsALineBelowAnotherInItsPlace) {
+  for (const auto& [below, above] :
+       {std::pair("c0", "c1"), std::pair("c0", "c2"), std::pair("c0", "c3"), std::pair("c1", "c2"),
+        std::pair("c1", "c3"), std::pair("c2", "c3")}) {
+    int seen = 0;
+    for (int place = 0; place < 72; ++place) {
+      seen += has_ink(dashes_of(below), place) && !has_ink(dashes_of(above), place);
+    }
+    EXPECT_GE(seen, 9) << below << " below " << above;
+  }
+}
+
+TEST(ReportPage, DrawsWholeLinesBelowBrokenOnes) {
+  const std::string page = page_of({}, swept_sizes);
+  const std::string first = page.substr(0, page.find("</svg>"));
+  ASSERT_TRUE(contains(first, "class=\"line c0\""));
+  EXPECT_LT(first.rfind("class=\"line c0\""), first.rfind("class=\"line c1\""));
 }
 
 TEST(SvgFile, NeedsNoVariables) {

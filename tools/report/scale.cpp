@@ -115,21 +115,26 @@ std::vector<Tick> Scale::linear_ticks(int about) const {
 
 std::vector<Tick> Scale::decade_ticks(int about) const {
   const double decades = std::log10(high_ / low_);
-  std::vector<double> factors = {1};
-  if (decades < 3) factors = {1, 2, 5};
   const int step = std::max(1, static_cast<int>(std::ceil(decades / (2.0 * about))));
-  // Where they would crowd, decades alone are enough.
-  if (decades * static_cast<double>(factors.size()) > 2.0 * about && decades >= 2) factors = {1};
-  std::vector<Tick> all;
-  const int first = static_cast<int>(std::floor(std::log10(low_)));
-  for (int exponent = first; exponent <= first + 700; exponent += step) {
-    const double decade = std::pow(10.0, exponent);
-    if (decade > high_) break;
-    for (const double factor : factors) {
-      if (holds(factor * decade)) all.push_back({factor * decade, axis_number(factor * decade)});
+  const auto multiples = [&](const std::vector<double>& factors) {
+    std::vector<Tick> all;
+    const int first = static_cast<int>(std::floor(std::log10(low_)));
+    for (int exponent = first; exponent <= first + 700; exponent += step) {
+      const double decade = std::pow(10.0, exponent);
+      if (decade > high_) break;
+      for (const double factor : factors) {
+        if (holds(factor * decade)) all.push_back({factor * decade, axis_number(factor * decade)});
+      }
     }
-  }
-  return all;
+    return all;
+  };
+  // Where others would crowd, decades alone are enough.
+  if (decades >= 3 || (decades >= 2 && 3 * decades > 2.0 * about)) return multiples({1});
+  const std::vector<Tick> few = multiples({1, 2, 5});
+  // One or two of them leave an end of the axis without a number.
+  if (few.size() >= std::min<std::size_t>(3, static_cast<std::size_t>(std::max(about, 1))))
+    return few;
+  return multiples({1, 2, 3, 4, 5, 6, 7, 8, 9});
 }
 
 bool has_place(ScaleKind kind, double value) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "engine/files/document.h"
@@ -39,17 +40,50 @@ bool can_be_compared_by_member(const Column& column) {
   });
 }
 
+/// True for several laws with parameters of the same names, each law with the same several values
+/// of them.
+bool is_grid_of_laws(const Column& column) {
+  std::set<std::string> laws, parameters, both;
+  const Value& first = *column.front();
+  for (const Value* one : column) {
+    if (!one->is<Value::Members>() || members_of(*one).size() != members_of(first).size()) {
+      return false;
+    }
+    std::string rest;
+    for (const Value::Entry& of_first : members_of(first)) {
+      const Value* same = one->find(of_first.key);
+      if (same == nullptr) return false;
+      if (of_first.key != "law") rest += to_json(*same) + "\n";
+    }
+    const std::string law = text_of(member(*one, "law"));
+    laws.insert(law);
+    parameters.insert(rest);
+    both.insert(law + "\n" + rest);
+  }
+  return laws.size() > 1 && parameters.size() > 1 && both.size() == laws.size() * parameters.size();
+}
+
+/// A member of each.
+Column members_named(const Column& column, const std::string& key) {
+  Column inside;
+  for (const Value* one : column) inside.push_back(&member(*one, key));
+  return inside;
+}
+
 void find_differences(const std::string& path, const Column& column,
                       std::vector<DifferingKey>& found) {
   if (all_equal(column)) return;
-  if (!can_be_compared_by_member(column)) {
+  const bool grid = is_grid_of_laws(column);
+  if (grid) {
+    // The key of the law says what it is a law of.
+    found.push_back({path, members_named(column, "law")});
+  } else if (!can_be_compared_by_member(column)) {
     found.push_back({path, column});
     return;
   }
   for (const auto& [key, location, value] : members_of(*column.front())) {
-    Column inside;
-    for (const Value* one : column) inside.push_back(&member(*one, key));
-    find_differences(path.empty() ? key : path + "." + key, inside, found);
+    if (grid && key == "law") continue;
+    find_differences(path.empty() ? key : path + "." + key, members_named(column, key), found);
   }
 }
 
@@ -324,8 +358,14 @@ std::vector<std::size_t> Sweep::thinned(std::size_t most) const {
       if (wanted) all.push_back(c);
     }
     const auto largest = std::ranges::max_element(kept);
-    if (all.size() <= most) return all;
-    if (largest == kept.end() || *largest < 3) {
+    // Where levels do not cross, those that are kept may have few conditions in common.
+    const bool sparse = all.size() < places.size() && 2 * all.size() < most;
+    if (all.size() <= most && !sparse) return all;
+    if (sparse) {
+      all.resize(places.size());
+      std::iota(all.begin(), all.end(), std::size_t{0});
+    }
+    if (sparse || largest == kept.end() || *largest < 3) {
       // Two levels of each key are too many still, or conditions differ in no key.
       std::vector<std::size_t> some;
       for (const std::size_t i : spread(all.size(), most)) some.push_back(all[i]);
@@ -426,6 +466,10 @@ Layout layout_of(const Sweep& sweep, std::size_t panels, std::size_t points) {
   }
   std::map<std::vector<std::size_t>, std::size_t> numbers;
   std::vector<Panel> all;
+  Sweep of_panels;
+  for (std::size_t k = 0; k < sweep.keys.size(); ++k) {
+    if (k != layout.along_number) of_panels.keys.push_back(sweep.keys[k]);
+  }
   for (std::size_t c = 0; c < sweep.places.size(); ++c) {
     std::vector<std::size_t> others = sweep.places[c];
     std::string title;
@@ -434,13 +478,18 @@ Layout layout_of(const Sweep& sweep, std::size_t panels, std::size_t points) {
       title += (title.empty() ? "" : ", ") + sweep.short_key(k) + " " +
                sweep.keys[k].levels[others[k]].text;
     }
-    if (layout.along != nullptr) others[layout.along_number] = 0;
+    if (layout.along != nullptr) {
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(layout.along_number));
+    }
     const auto [at, is_new] = numbers.emplace(others, all.size());
-    if (is_new) all.push_back({title, {}});
+    if (is_new) {
+      all.push_back({title, {}});
+      of_panels.places.push_back(others);
+    }
     all[at->second].conditions.push_back(c);
   }
   std::size_t shown = 0;
-  for (const std::size_t i : spread(all.size(), panels)) {
+  for (const std::size_t i : of_panels.thinned(panels)) {
     Panel& panel = all[i];
     std::ranges::stable_sort(panel.conditions, {},
                              [&](std::size_t c) { return layout.place(sweep, c); });

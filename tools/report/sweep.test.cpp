@@ -131,6 +131,42 @@ TEST(Sweep, ThinsEveryKeySoThatGroupsCompare) {
   EXPECT_EQ(sweep.thinned(3).size(), 3u);
 }
 
+TEST(Sweep, SpreadsConditionsThatVaryOneKeyAtATime) {
+  const Sweep sweep = sweep_of(conditions_of(
+      {R"({"a": 0, "b": 1, "c": 1})", R"({"a": 1, "b": 0, "c": 1})", R"({"a": 1, "b": 1, "c": 0})",
+       R"({"a": 1, "b": 1, "c": 1})", R"({"a": 1, "b": 1, "c": 2})", R"({"a": 1, "b": 2, "c": 1})",
+       R"({"a": 2, "b": 1, "c": 1})"}));
+  ASSERT_EQ(sweep.keys.size(), 3u);
+  EXPECT_EQ(sweep.thinned(6), spread(7, 6));
+}
+
+TEST(Sweep, HasPanelsOfEvenlySpreadLevelsOfEveryKey) {
+  std::vector<std::string> parameters;
+  for (const char* law : {"gaussian", "laplace", "epanechnikov"}) {
+    for (const char* bandwidth : {"0.4", "0.6", "0.8"}) {
+      for (const char* n : {"100", "200", "400"}) {
+        parameters.push_back(std::string(R"({"n": )") + n + R"(, "kernel": {"law": ")" + law +
+                             R"(", "bandwidth": )" + bandwidth + "}}");
+      }
+    }
+  }
+  const Sweep sweep = sweep_of(conditions_of(parameters));
+  const Layout layout = layout_of(sweep, 6, 60);
+  std::vector<std::string> titles;
+  for (const Panel& panel : layout.panels) titles.push_back(panel.title);
+  EXPECT_EQ(titles,
+            (std::vector<std::string>{
+                "kernel gaussian, bandwidth 0.4", "kernel gaussian, bandwidth 0.6",
+                "kernel gaussian, bandwidth 0.8", "kernel epanechnikov, bandwidth 0.4",
+                "kernel epanechnikov, bandwidth 0.6", "kernel epanechnikov, bandwidth 0.8"}));
+  // Laws with bandwidths of their own are one key.
+  const Sweep own = sweep_of(conditions_of({R"({"kernel": {"law": "gaussian", "bandwidth": 1}})",
+                                            R"({"kernel": {"law": "gaussian", "bandwidth": 2}})",
+                                            R"({"kernel": {"law": "laplace", "bandwidth": 3}})"}));
+  ASSERT_EQ(own.keys.size(), 1u);
+  EXPECT_EQ(own.condition_text(0), "kernel gaussian bandwidth=1");
+}
+
 TEST(Sweep, LeavesOutWhatAllShare) {
   const Sweep sweep = sweep_of(
       conditions_of({R"({"a": 1, "b": 1})", R"({"a": 1, "b": 2})", R"({"a": 2, "b": 3})"}));
@@ -156,6 +192,8 @@ TEST(Sweep, HasRoundNumbersAlongAnAxis) {
   };
   EXPECT_EQ(labels(ScaleKind::logarithmic, 18, 440, {20, 40, 110, 400}),
             (std::vector<std::string>{"20", "50", "100", "200"}));
+  EXPECT_EQ(labels(ScaleKind::logarithmic, 95, 423, {100, 200, 400}),
+            (std::vector<std::string>{"100", "200", "300", "400"}));
   EXPECT_EQ(labels(ScaleKind::linear, 0.9, 3.1, {1, 2, 3}),
             (std::vector<std::string>{"1", "2", "3"}));
   // The control: of numbers that are not whole there are ticks between.
