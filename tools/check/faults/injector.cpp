@@ -115,10 +115,10 @@ bool is_below(int file) {
 /// Sends the program a signal, and waits until a thread has taken it and for what that does.
 void hear(int number) {
   constexpr unsigned step_us = 1000, acts_us = 20000;
-  constexpr int most_steps = 1000;
+  constexpr int max_steps = 1000;
   kill(getpid(), number);
   sigset_t waiting;
-  for (int i = 0; i < most_steps; ++i) {
+  for (int i = 0; i < max_steps; ++i) {
     if (sigpending(&waiting) != 0 || sigismember(&waiting, number) != 1) break;
     usleep(step_us);
   }
