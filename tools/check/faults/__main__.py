@@ -309,7 +309,9 @@ class Study:
         if done.returncode in (6, 128 + number) and done.returncode != self.code:
             line = re.search(r"^headlab: interrupted", done.stderr, re.MULTILINE)
             found = [] if line else [f"code {done.returncode}: {done.stderr.strip()[-200:]!r}"]
-            return found + self.left_over(folder) + self.again(folder)
+            found += self.left_over(folder)
+            # A signal that is taken once the files are there finds nothing to do again.
+            return found + (self.again(folder) if self.problems_of_files(folder) else [])
         if done.returncode != self.code:
             return [f"code {done.returncode}: {done.stderr.strip()[-200:]!r}"]
         return self.problems_of_files(folder)
