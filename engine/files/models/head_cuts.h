@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/files/changed_checkpoint.h"
+#include "engine/files/models/changed_checkpoint.h"
 
 namespace headlab {
 

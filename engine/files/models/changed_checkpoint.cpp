@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/files/changed_checkpoint.h"
+#include "engine/files/models/changed_checkpoint.h"
 
 #include <algorithm>
 #include <cerrno>
