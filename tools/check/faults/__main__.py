@@ -268,9 +268,10 @@ class Study:
                 found.append(f"results.nc differs ({same.returncode}: {(same.stdout + same.stderr).strip()[-200:]})")
         return found + self.lost(folder) + (self.left_over(folder) if tidy else [])
 
-    def left_over(self, folder):
+    def left_over(self, folder, stopped=False):
+        """stopped: a new data set beside the old one stays for the command that goes on."""
         return [f"{path.relative_to(folder)} is left over" for path in folder.rglob("*")
-                if ".tmp-" in path.name or path.name.startswith(".headlab")]
+                if ".tmp-" in path.name or path.name.startswith(".headlab") and not stopped]
 
     def lost(self, folder):
         return [f"{name} is lost" for name in ("precious.txt", *self.command.precious)
@@ -309,7 +310,7 @@ class Study:
         if done.returncode in (6, 128 + number) and done.returncode != self.code:
             line = re.search(r"^headlab: interrupted", done.stderr, re.MULTILINE)
             found = [] if line else [f"code {done.returncode}: {done.stderr.strip()[-200:]!r}"]
-            found += self.left_over(folder)
+            found += self.left_over(folder, stopped=True)
             # A signal that is taken once the files are there finds nothing to do again.
             return found + (self.again(folder) if self.problems_of_files(folder) else [])
         if done.returncode != self.code:
@@ -343,7 +344,9 @@ class Study:
             found.append(f"code {done.returncode}")
         elif self.failed(done) or kind.endswith("short"):
             found.append(f"code {done.returncode}: {done.stderr.strip()[-200:]!r}")
-        return found + (self.again(folder) if calls != READS and not found else [])
+        # `init` writes over no file, also not over the one that it has made.
+        done_once = self.command.name == "init" and done.returncode == self.code
+        return found + (self.again(folder) if calls != READS and not found and not done_once else [])
 
 
 def spread(count, most):
