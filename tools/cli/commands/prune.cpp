@@ -96,14 +96,12 @@ struct OutputNames {
 };
 
 OutputNames output_names(const PruneArguments& arguments) {
-  require_model(*arguments.checkpoint);
-  if (arguments.output_name) {
-    if (std::ranges::count(*arguments.output_name, '#') != 1) {
-      throw InvalidInput("--output-name: \"" + one_line(*arguments.output_name) +
-                         "\" needs one # for the layer");
-    }
-    return {.pattern = *arguments.output_name};
+  const auto& pattern = arguments.output_name;
+  if (pattern && std::ranges::count(*pattern, '#') != 1) {
+    throw InvalidInput("--output-name: \"" + one_line(*pattern) + "\" needs one # for the layer");
   }
+  require_model(*arguments.checkpoint);
+  if (pattern) return {.pattern = *pattern};
   const std::string config = config_next_to(*arguments.checkpoint);
   if (config.empty()) {
     throw InvalidInput(one_line(*arguments.checkpoint) +
