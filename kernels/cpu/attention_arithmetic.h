@@ -45,7 +45,7 @@ class LaneArithmetic {
   virtual void product(LaneRows<const T> a, LaneRows<const T> b, LaneRows<T> out) const = 0;
   virtual void product_in_double(LaneRows<const T> a, LaneRows<const T> b,
                                  LaneRows<double> out) const = 0;
-  /// out_ij = sum_k (a_ik - b_kj)^2, summed likewise.
+  /// out_ij = sum_k (a_ik - b_kj)^2, added up in the same way.
   virtual void distances(LaneRows<const T> a, LaneRows<const T> b, LaneRows<T> out) const = 0;
   /// out += a^T b, out = a^T b and out = a b^T.
   virtual void add_product_of_columns(LaneRows<const T> a, LaneRows<const T> b,
