@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills commands of headlab, and fails their calls of the system, one call at a time.
 
-faults HEADLAB INJECTOR [--most N] [--only NAME]... [--kinds KIND,...] [--print]
+faults HEADLAB INJECTOR [--most N] [--only NAME]... [--kinds KIND,...] [--part I/N]
 
 Each command is run in a folder with files of a user, and the K-th call of the system that concerns a
-file there fails, for every K, or for N of them, evenly spread (--most). Promised:
+file there fails, for every K, or for N of them, drawn for each command and kind (--most). Promised:
 
 kill      the same command again, or with what its message offers, ends with the bits of a run that was
           not killed; no file of the user is changed, and no temporary one is left
@@ -26,6 +26,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -349,11 +350,11 @@ class Study:
         return found + (self.again(folder) if calls != READS and not found and not done_once else [])
 
 
-def spread(count, most):
-    """Numbers of 1..count: all, or so many evenly spread."""
+def drawn(count, most, *drawn_for):
+    """Numbers of 1..count: all, or so many, always the same for the same command and kind."""
     if most is None or count <= most:
         return list(range(1, count + 1))
-    return sorted({1 + round(i * (count - 1) / (most - 1)) for i in range(most)}) if most > 1 else [(count + 1) // 2]
+    return sorted(random.Random(" ".join(drawn_for)).sample(range(1, count + 1), most))
 
 
 def main():
@@ -364,20 +365,23 @@ def main():
     parser.add_argument("--most-memory", type=int, default=20)
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--part", default="1/1", help="every N-th command from the I-th on")
     arguments = parser.parse_args()
+    first, parts = map(int, arguments.part.split("/"))
     missing = commands_of(arguments.headlab.resolve()) - WITHOUT_FILES - {one.line.split()[0] for one in COMMANDS}
     if missing:
         raise SystemExit("\n".join(f"{name}: has no row in COMMANDS" for name in sorted(missing)))
     broken = 0
     with tempfile.TemporaryDirectory() as folder:
         world = World(arguments.headlab.resolve(), arguments.injector.resolve(), Path(folder).resolve())
-        for command in COMMANDS:
+        for command in COMMANDS[first - 1::parts]:
             if arguments.only and command.name not in arguments.only:
                 continue
             study = Study(world, command)
             for kind in arguments.kinds.split(","):
                 count = study.count(KINDS[kind])
-                tried = spread(count, arguments.most_memory if kind == "memory" else arguments.most)
+                most = arguments.most_memory if kind == "memory" else arguments.most
+                tried = drawn(count, most, command.name, kind)
                 faults = 0
                 for call in tried:
                     problems = study.problems(kind, call)
