@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <exception>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
@@ -80,15 +79,27 @@ std::unique_ptr<std::istream> open_regular(const std::string& path) {
   return file;
 }
 
-std::string first_bytes(const std::string& path, std::size_t count) {
-  try {
-    InputFile file(path);
-    std::string content(std::min<std::uint64_t>(count, file.size()), '\0');
-    content.resize(file.read(content.data(), content.size()));
-    return content;
-  } catch (const std::exception&) {
-    return "";
+std::string read_bytes(std::istream& bytes, const std::string& source, std::uint64_t first,
+                       std::uint64_t count) {
+  std::string part(count, '\0');
+  errno = 0;
+  bytes.clear();
+  bytes.seekg(static_cast<std::streamoff>(first));
+  bytes.read(part.data(), static_cast<std::streamsize>(count));
+  if (bytes.bad()) {
+    throw RunFailed(one_line(source) + ": cannot be read (" + std::strerror(errno) + ")");
   }
+  if (!bytes) reject({source}, "", "became shorter while it was read");
+  return part;
+}
+
+std::string first_bytes(const std::string& path, std::size_t count) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return "";
+  InputFile file(path);
+  std::string content(std::min<std::uint64_t>(count, file.size()), '\0');
+  content.resize(file.read(content.data(), content.size()));
+  return content;
 }
 
 }  // namespace headlab

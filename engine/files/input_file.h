@@ -38,7 +38,13 @@ std::string read_file(const std::string& path, std::uint64_t max_bytes);
 /// A regular file whose parts are read in any order. Throws InvalidInput that begins with the path.
 std::unique_ptr<std::istream> open_regular(const std::string& path);
 
-/// The first bytes of a file, at most `count`; none where no regular file can be read there.
+/// `count` bytes from byte `first` on. Throws RunFailed, naming `source`, where the system cannot
+/// read, and InvalidInput where there are fewer.
+std::string read_bytes(std::istream& bytes, const std::string& source, std::uint64_t first,
+                       std::uint64_t count);
+
+/// The first bytes of a file, at most `count`; none where no regular file is. Throws as InputFile
+/// does.
 std::string first_bytes(const std::string& path, std::size_t count);
 
 }  // namespace headlab

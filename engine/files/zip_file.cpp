@@ -89,8 +89,8 @@ class ZipFile::Unpacking {
     std::uint64_t done = 0;
     while (good_ && done < count) {
       if (stream_.avail_in == 0) {
-        in_ = file.stored(entry.begin + taken_,
-                          std::min<std::uint64_t>(entry.stored - taken_, piece_size));
+        in_ = read_bytes(*file.bytes_, file.source_, entry.begin + taken_,
+                         std::min<std::uint64_t>(entry.stored - taken_, piece_size));
         taken_ += in_.size();
         stream_.next_in = reinterpret_cast<Bytef*>(in_.data());
         stream_.avail_in = static_cast<uInt>(in_.size());
@@ -126,23 +126,14 @@ ZipFile::ZipFile(std::unique_ptr<std::istream> bytes, std::string source)
 
 ZipFile::~ZipFile() = default;
 
-/// Bytes of the file, fewer where it ends.
-std::string ZipFile::stored(std::uint64_t begin, std::uint64_t count) {
-  std::string part(count, '\0');
-  bytes_->clear();
-  bytes_->seekg(static_cast<std::streamoff>(begin));
-  bytes_->read(part.data(), static_cast<std::streamsize>(count));
-  part.resize(static_cast<std::size_t>(bytes_->gcount()));
-  return part;
-}
-
 void ZipFile::read_entries() {
   bytes_->seekg(0, std::ios::end);
   const auto size = static_cast<std::uint64_t>(std::max<std::streamoff>(bytes_->tellg(), 0));
   const auto part = [&](std::uint64_t begin, std::uint64_t count) {
     // No more than there is, whatever the file says.
     const std::uint64_t there = begin < size ? size - begin : 0;
-    return ZipPart(there == 0 ? "" : stored(begin, std::min(count, there)), source_);
+    return ZipPart(there == 0 ? "" : read_bytes(*bytes_, source_, begin, std::min(count, there)),
+                   source_);
   };
   // The end is found from behind: a comment may follow it.
   const std::uint64_t tail = size - std::min(size, max_end_size + locator_size);
@@ -216,11 +207,7 @@ std::string ZipFile::read(const std::string& name, std::uint64_t first, std::uin
   first = std::min(first, entry.size);
   count = std::min(count, entry.size - first);
   if (count > piece_size) require_file_memory(source_, count, 1);
-  if (!entry.deflated) {
-    std::string content = stored(entry.begin + first, count);
-    if (content.size() == count) return content;
-    reject({source_}, "", "ends early: it was changed while it was read");
-  }
+  if (!entry.deflated) return read_bytes(*bytes_, source_, entry.begin + first, count);
   std::unique_ptr<Unpacking>& from = unpackings_[name];
   if (from && from->has(first, count)) return from->last();
   if (!from || from->position() > first) from = std::make_unique<Unpacking>();

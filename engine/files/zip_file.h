@@ -37,7 +37,6 @@ class ZipFile {
  private:
   class Unpacking;
 
-  std::string stored(std::uint64_t begin, std::uint64_t count);
   void read_entries();
 
   std::unique_ptr<std::istream> bytes_;

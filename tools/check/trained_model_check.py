@@ -6,8 +6,8 @@ Trains a GPT-2 of 3 layers of 8 heads, d = 64, on the characters of modules of P
 transformers, pandas and the package), measures its heads on other modules, and removes them on others again:
 
   - a quarter of the heads by `prune` costs less than half the mean of 8 drawn quarters with the same refits;
-  - exchange_error has a rank correlation above 0.55 with what it costs that head h attends as l does, in each layer,
-    and above 0.75 on average;
+  - exchange_error has a rank correlation with what it costs that head h attends as l does that is above 0.65 on average
+    of the layers, and above that of total_variation;
   - spread_share and second_order, of labels drawn from the model, have one above 0.75 with what it costs to put a head's mean in its place.
 
 Prints each figure and ends with 1 where one fails.
@@ -95,14 +95,17 @@ def main():
         ratios = np.sort((single / of["second_order"]).ravel())
         print(f"    true cost over it: {ratios[2]:.2f} to {ratios[-3]:.2f}, the two smallest and the two largest left out")
 
-    found = []
+    found = {"exchange_error": [], "total_variation": []}
     for layer in range(LAYERS):
         pairs = [(h, l) for h in range(HEADS) for l in range(HEADS) if h != l]
         costs = [exchange_cost(model, losses, layer, h, l, before) for h, l in pairs]
-        value = rank_correlation([m["exchange_error"][layer, h, l] for h, l in pairs], costs)
-        check(f"exchange_error and the cost of exchange, layer {layer}", f"{value:.2f}", value > 0.55)
-        found.append(value)
-    check("the same on average", f"{np.mean(found):.2f}", np.mean(found) > 0.75)
+        for figure, values in found.items():
+            values.append(rank_correlation([m[figure][layer, h, l] for h, l in pairs], costs))
+    means = {figure: np.mean(values) for figure, values in found.items()}
+    for figure, values in found.items():
+        print(f"    {figure} and the cost of exchange, layer by layer: {', '.join(f'{one:.2f}' for one in values)}")
+    check("exchange_error on average, and total_variation", ", ".join(f"{one:.2f}" for one in means.values()),
+          means["exchange_error"] > max(0.65, means["total_variation"]))
     print(f"{time.monotonic() - began:.0f} s")
     sys.exit(1 if faults else 0)
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
-#include <random>
 #include <signal.h>
 #include <string>
 #include <sys/stat.h>
@@ -9,13 +8,10 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/testing/paths.h"
 #include "tools/cli/testing/command_line_fixture.h"
 
 namespace headlab {
 namespace {
-
-using Arguments = std::vector<std::string>;
 
 constexpr const char* stopping = "headlab: stopping; again to quit at once\n";
 
@@ -85,32 +81,6 @@ TEST_F(Signals, ManyConditionsAreStoppedWhileTheyAreRead) {
   EXPECT_EQ(late.err, "headlab: --max-time reached: kept nothing\n");
 }
 
-TEST_F(Signals, EveryCommandThatComputesStops) {
-  const std::string model = test::scenario_dir() + "/data/small_model";
-  const std::string theory = test::scenario_dir() + "/scaling_law_theory.toml";
-  ASSERT_EQ(headlab({"import-heads", model, "--out", "heads.nc"}).code, 0);
-  std::ofstream(folder_ / "many.toml")
-      << scenario_text << "[sweep]\n\"heads.kernel.bandwidth\" = { linspace = [0.1, 1, 900000] }\n";
-  const std::vector<Arguments> commands = {
-      {"compress", "heads.nc", "--rank", "2", "--replicates", "65536", "--n", "65536", "--out",
-       "o.nc", "--json", "o.json"},
-      {"theory", "many.toml", "--json", "o.json"},
-      {"allocate", "--data", theory, "--source", "theory", "--budget", "4096", "--json", "o.json"},
-      {"replay", "many.toml", "--condition", "3", "--replicate", "0", "--out", "o"},
-  };
-  for (const Arguments& command : commands) {
-    SCOPED_TRACE(command[0]);
-    const pid_t child = start(command);
-    send(child, SIGINT);
-    const ProgramResult outcome = finish(child);
-    EXPECT_EQ(outcome.code, 6);
-    EXPECT_EQ(outcome.err,
-              "headlab: stopping; again to quit at once\n"
-              "headlab: interrupted: kept nothing\n");
-    EXPECT_EQ(files(), (std::vector<std::string>{"heads.nc", "many.toml"}));
-  }
-}
-
 TEST_F(Signals, VerdictsThatWereInterruptedSaySo) {
   const pid_t child = start({"validate", "angles", "--replicates", "1e9"});
   send(child, SIGINT);
@@ -120,46 +90,6 @@ TEST_F(Signals, VerdictsThatWereInterruptedSaySo) {
       << outcome.out;
   EXPECT_NE(outcome.out.find("incomplete: interrupted before"), std::string::npos) << outcome.out;
   EXPECT_EQ(outcome.out.find("Time was up"), std::string::npos) << outcome.out;
-}
-
-TEST_F(Signals, NoCommandLeavesHalfAFile) {
-  const std::vector<Arguments> commands = {
-      {"run", "s.toml", "--replicates", "1e12", "--out", "o", "--checkpoint", "0.01"},
-      {"run", "s.toml", "--compare", "--replicates", "1e12", "--json", "o.json"},
-      {"dataset", "s.toml", "--replicates", "1e6", "--shards", "100", "--out", "o"},
-      {"allocate", "--data", "a.toml", "--budget", "4", "--replicates", "1e9", "--json", "o.json"},
-      {"allocate", "--map", "--data", "a.toml", "--budget", "4", "--n", "10,20,40,80",
-       "--replicates", "1e6", "--out", "o"},
-      {"validate", "--level", "full", "--out", "o"},
-      {"validate", "--calibrate", "--level", "full", "--out", "o"},
-      {"theory", "s.toml", "--json", "o.json"},
-  };
-  std::mt19937 random(20240607);
-  std::uniform_int_distribution<int> delay(0, 700);
-  const std::vector<int> signals = {SIGINT, SIGTERM, SIGHUP};
-  for (std::size_t i = 0; i < 3 * commands.size(); ++i) {
-    const Arguments& command = commands[i % commands.size()];
-    const int number = signals[random() % signals.size()];
-    const int milliseconds = delay(random);
-    SCOPED_TRACE(command[0] + " " + command[1] + ", signal " + std::to_string(number) + " after " +
-                 std::to_string(milliseconds) + " ms");
-    std::filesystem::remove_all(folder_ / "o");
-    const pid_t child = start(command);
-    for (int turn = 0; turn < 3000 && !awaits(child, number); ++turn) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
-    ::kill(child, number);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1100));
-    ::kill(child, number);
-    const ProgramResult outcome = finish(child);
-    // Done before the signal, quit, or stopped and said so.
-    EXPECT_NE(outcome.code, -1);
-    if (outcome.code != 0 && outcome.code != 128 + number) {
-      EXPECT_NE(outcome.err.find(stopping), std::string::npos) << outcome.code << outcome.err;
-    }
-    expect_whole_files();
-  }
 }
 
 }  // namespace

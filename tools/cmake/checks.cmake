@@ -261,6 +261,12 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   file(CHMOD ${check_dir}/careless PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
   headlab_check(faults_find_a_lost_file tools FINDS "precious.txt is lost" COMMAND ${faults} ${check_dir}/careless
                 $<TARGET_FILE:headlab_fault_injector> --kinds 28 --most 2 --only theory)
+  # A program that keeps to itself what the system said.
+  file(WRITE ${check_dir}/curt "#!/bin/sh\nsaid=$('${PROJECT_BINARY_DIR}/headlab' \"$@\" 2>&1 >/dev/null)\ncode=$?\n"
+       "[ -z \"$said\" ] || echo \"\${said%% (*}\" >&2\nexit $code\n")
+  file(CHMOD ${check_dir}/curt PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+  headlab_check(faults_find_a_line_without_its_cause tools FINDS "theory, 28 at call" COMMAND ${faults} ${check_dir}/curt
+                $<TARGET_FILE:headlab_fault_injector> --kinds 28 --most 2 --only theory)
   headlab_check(faults_find_a_new_command tools FINDS "rewind: has no row in COMMANDS"
                 COMMAND ${faults} ${check_dir}/newer $<TARGET_FILE:headlab_fault_injector>)
 endif()

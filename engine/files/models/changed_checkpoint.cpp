@@ -2,12 +2,10 @@
 #include "engine/files/models/changed_checkpoint.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -194,16 +192,12 @@ std::uint64_t write_cuts(const std::string& path, const std::vector<TensorCut>& 
     tensor.begin = at;
     tensor.end = at += size;
   }
-  errno = 0;
-  std::ifstream from(path, std::ios::binary);
+  const std::unique_ptr<std::istream> from = open_regular(path);
   write_atomically(path, [&](const TextSink& out) {
     out(header_bytes(after, before.metadata()));
     for (const auto& [name, tensor] : in_order) {
-      std::string bytes(tensor.end - tensor.begin, '\0');
-      from.seekg(static_cast<std::streamoff>(before.data() + tensor.begin));
-      from.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-      if (!from)
-        throw RunFailed(one_line(path) + ": cannot be read (" + std::strerror(errno) + ")");
+      const std::string bytes =
+          read_bytes(*from, path, before.data() + tensor.begin, tensor.end - tensor.begin);
       const TensorCut* const cut = cut_of(name);
       out(cut == nullptr ? bytes : cut_bytes(bytes, tensor.shape, *cut));
     }
@@ -222,15 +216,45 @@ void write_total_size(const std::string& path, std::uint64_t lost) {
   write_atomically(path, to_json(*index, {}) + "\n");
 }
 
-void write_patches(const std::string& path, const std::vector<Patch>& patches) {
-  errno = 0;
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  for (const Patch& patch : patches) {
-    file.seekp(static_cast<std::streamoff>(patch.at));
-    file.write(patch.bytes.data(), static_cast<std::streamsize>(patch.bytes.size()));
+/// Copies a file with its permissions and with the patches in their places.
+void copy_file(const fs::path& from, const fs::path& to, const std::vector<Patch>& patches) {
+  InputFile file(from.string());
+  write_atomically(to.string(), [&](const TextSink& out) {
+    std::string block(std::size_t{1} << 20, '\0');
+    std::uint64_t begin = 0;
+    while (const std::size_t count = file.read(block.data(), block.size())) {
+      const std::uint64_t end = begin + count;
+      for (const Patch& patch : patches) {
+        const std::uint64_t first = std::max(begin, patch.at),
+                            last = std::min(end, patch.at + patch.bytes.size());
+        if (first < last) {
+          patch.bytes.copy(&block[first - begin], last - first, first - patch.at);
+        }
+      }
+      out(std::string_view(block).substr(0, count));
+      begin = end;
+    }
+  });
+  fs::permissions(to, fs::status(from).permissions());
+}
+
+/// Copies a folder, of links to files what they lead to, with the patches of each file at its top.
+void copy_folder(const fs::path& from, const fs::path& to,
+                 const std::map<std::string, std::vector<Patch>>& patches) {
+  fs::create_directory(to);
+  fs::permissions(to, fs::status(from).permissions() | fs::perms::owner_all);
+  for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_directory() && entry.is_symlink()) {
+      fs::copy_symlink(entry.path(), to / name);
+    } else if (entry.is_directory()) {
+      copy_folder(entry.path(), to / name, {});
+    } else {
+      const auto of_file = patches.find(name);
+      copy_file(entry.path(), to / name,
+                of_file == patches.end() ? std::vector<Patch>() : of_file->second);
+    }
   }
-  file.flush();
-  if (!file) throw cannot_be_written(path, errno);
 }
 
 /// A folder that is taken away again where it did not become another one.
@@ -289,20 +313,15 @@ void write_changed_checkpoint(const std::string& checkpoint, const std::string& 
   Tensors tensors(checkpoint);
   for (const TensorChange& change : changes.tensors) tensors.change(change);
 
+  const std::string name = temporary_name(out);
   try {
-    const fs::path parent = fs::path(out).parent_path();
-    if (!parent.empty()) fs::create_directories(parent);
-    clear_temporaries(parent.empty() ? "." : parent.string());
-    const MadeFolder made(temporary_name(out));
-    fs::copy(checkpoint, made.path(), fs::copy_options::recursive);
+    fs::create_directories(folder_of(out));
+    clear_temporaries(folder_of(out));
+    const MadeFolder made(name);
+    copy_folder(checkpoint, made.path(), tensors.patches());
     const auto inside = [&](const std::string& file) {
       return (fs::path(made.path()) / file).string();
     };
-    for (const auto& [file, patches] : tensors.patches()) {
-      // The copy of a file that may only be read may only be read too.
-      fs::permissions(inside(file), fs::perms::owner_write, fs::perm_options::add);
-      write_patches(inside(file), patches);
-    }
     std::uint64_t lost = 0;
     for (const auto& [file, cuts] : tensors.with(changes.cuts)) {
       lost += write_cuts(inside(file), cuts);
@@ -317,7 +336,11 @@ void write_changed_checkpoint(const std::string& checkpoint, const std::string& 
       fs::rename(made.path(), out);
     }
   } catch (const fs::filesystem_error& error) {
-    throw RunFailed(one_line(out) + ": cannot be written (" + error.code().message() + ")");
+    throw cannot_be_written(one_line(out), error.code().value());
+  } catch (const RunFailed& error) {
+    std::string said = error.what();
+    if (said.starts_with(name)) said.replace(0, name.size(), out);
+    throw RunFailed(said);
   }
 }
 

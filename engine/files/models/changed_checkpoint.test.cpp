@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <sys/stat.h>
 
 #include <gtest/gtest.h>
 
@@ -99,6 +100,37 @@ TEST_F(ChangedCheckpoint, HasTheNumbersAndAllElse) {
   EXPECT_EQ(again.read("model.b"), (std::vector<double>{3, 4}));
   const auto entries = std::filesystem::directory_iterator(at("deep"));
   EXPECT_EQ(std::distance(begin(entries), end(entries)), 1);
+}
+
+TEST_F(ChangedCheckpoint, HasNumbersThatLieAcrossTheBlocksOfACopy) {
+  const std::string from = at("model"), to = at("out");
+  std::filesystem::create_directories(from);
+  const std::vector<double> numbers(300'000, 1);
+  const std::string bytes = std::to_string(4 * numbers.size());
+  std::ofstream(from + "/model.safetensors", std::ios::binary) << checkpoint_bytes(
+      R"({"w":{"dtype":"F32","shape":[300000],"data_offsets":[0,)" + bytes + "]}}",
+      std::string(4 * numbers.size(), '\0'));
+  write_changed_checkpoint(
+      from, to, {.tensors = {{.name = "w", .shape = {300'000}, .numbers = numbers}}}, false);
+  EXPECT_EQ(SafetensorsFile(to + "/model.safetensors").read("w"), numbers);
+}
+
+TEST_F(ChangedCheckpoint, CopiesFilesBehindLinksAndNoFoldersBehindThem) {
+  const std::string from = model(), to = at("out");
+  std::filesystem::create_directories(from + "/more");
+  std::filesystem::create_symlink("../config.json", from + "/more/link.json");
+  std::filesystem::create_directory_symlink("..", from + "/more/above");
+  std::filesystem::permissions(from + "/model.safetensors", std::filesystem::perms::owner_read);
+  write_changed_checkpoint(from, to,
+                           {.tensors = {{.name = "w", .shape = {1, 2}, .numbers = {5, 6}}}}, false);
+  EXPECT_TRUE(std::filesystem::symlink_status(to + "/more/link.json").type() ==
+              std::filesystem::file_type::regular);
+  EXPECT_TRUE(std::filesystem::is_symlink(to + "/more/above"));
+  EXPECT_EQ(std::filesystem::status(to + "/model.safetensors").permissions(),
+            std::filesystem::perms::owner_read);
+  ASSERT_EQ(::mkfifo((from + "/pipe").c_str(), 0600), 0);
+  EXPECT_EQ(refusal_here([&] { write_changed_checkpoint(from, to, {}, true); }),
+            "model/pipe: is a pipe or a device, needs a file");
 }
 
 /// Bytes after the header of a safetensors file.

@@ -305,23 +305,20 @@ void SafetensorsFile::read_header() {
   const auto fail = [this](const std::string& problem) { reject({source_}, "", problem); };
   bytes_->seekg(0, std::ios::end);
   const std::streamoff end = bytes_->tellg();
-  bytes_->seekg(0);
-  if (!*bytes_ || end < 0) fail("cannot be read");
+  if (end < 0) fail("cannot be read");
   const auto size = static_cast<std::uint64_t>(end);
-  char start[length_bytes];
   if (size < length_bytes) fail("is not a safetensors file: it has fewer than 8 bytes");
-  if (!bytes_->read(start, length_bytes)) fail("cannot be read");
-  if (std::string_view(start, length_bytes) == "version ") {
+  const std::string start = read_bytes(*bytes_, source_, 0, length_bytes);
+  if (start == "version ") {
     fail("is a pointer of Git LFS in place of the file - fetch that with git lfs pull");
   }
-  const std::uint64_t length = little_endian({start, length_bytes});
+  const std::uint64_t length = little_endian(start);
   if (length > size - length_bytes || length > max_header_bytes) {
     fail(
         "is not a safetensors file: it begins with other bytes - give the model's folder, or its "
         "file that ends in .safetensors");
   }
-  std::string header(length, '\0');
-  if (!bytes_->read(header.data(), static_cast<std::streamsize>(length))) fail("cannot be read");
+  const std::string header = read_bytes(*bytes_, source_, length_bytes, length);
   data_ = length_bytes + length;
   tensors_ = parse_safetensors_header(header, size - data_, source_, &metadata_);
 }
@@ -346,10 +343,8 @@ std::vector<double> SafetensorsFile::read_part(const std::string& name, std::uin
   const std::uint64_t size = *bytes_of_type(tensor.type);
   const std::uint64_t items = (tensor.end - tensor.begin) / size;
   first = std::min(first, items);
-  std::string raw(std::min(count, items - first) * size, '\0');
-  bytes_->clear();
-  bytes_->seekg(static_cast<std::streamoff>(data_ + tensor.begin + first * size));
-  if (!bytes_->read(raw.data(), static_cast<std::streamsize>(raw.size()))) fail("cannot be read");
+  const std::string raw = read_bytes(*bytes_, source_, data_ + tensor.begin + first * size,
+                                     std::min(count, items - first) * size);
   std::vector<double> numbers(raw.size() / size);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     numbers[i] = item(raw.data() + i * size);

@@ -11,7 +11,7 @@ kill      the same command again, or with what its message offers, ends with the
           not killed; no file of the user is changed, and no temporary one is left
 28, 5, .. a number of errno (28: disk full, 122: quota, 5: input or output, 24: too many files, 4: a signal):
           the command ends with exit code 0 and the right files, or with 1 or 2 and a line on standard
-          error; never by a signal. Run again it ends as after a kill
+          error that names the cause; never by a signal. Run again it ends as after a kill
 INT, TERM the signal comes: the command ends as if there had been none, or with exit code 6 or 128 + n and a line
           that begins with "headlab: interrupted", and leaves no temporary file. Run again it ends as after a kill
 short     half of the bytes are written or read: nothing changes
@@ -295,6 +295,11 @@ class Study:
         """Whether a command ended by a signal, or without a line of its own."""
         return done.returncode < 0 or done.returncode in (1, 2) and not done.stderr.startswith("headlab: ")
 
+    def says_why(self, kind, done):
+        """Whether the line names what the system said; libhdf5 keeps that to itself."""
+        cause = kind.removeprefix("read-")
+        return not cause.isdigit() or self.command.streams or os.strerror(int(cause)) in done.stderr
+
     def in_library(self, mark):
         """Whether the call that failed was made by a library, by the callers in its mark."""
         callers = [line.split("\t") for line in mark.read_text().splitlines()]
@@ -343,7 +348,7 @@ class Study:
             found += self.problems_of_files(folder, tidy=False)
         elif done.returncode not in (1, 2):
             found.append(f"code {done.returncode}")
-        elif self.failed(done) or kind.endswith("short"):
+        elif self.failed(done) or kind.endswith("short") or not self.says_why(kind, done):
             found.append(f"code {done.returncode}: {done.stderr.strip()[-200:]!r}")
         # `init` writes over no file, also not over the one that it has made.
         done_once = self.command.name == "init" and done.returncode == self.code
