@@ -15,7 +15,7 @@ import headlab as hl
 import matplotlib
 import numpy as np
 import pytest
-from headlab import plot
+from headlab import _axes, plot
 
 matplotlib.use("Agg")
 
@@ -369,8 +369,8 @@ def test_pictures_are_those_of_a_report(small: dict[str, Any]) -> None:
     (segments,) = [c.lines[2][0].get_segments() for c in ax.containers][:1]
     assert np.allclose([s[1, 1] - s[0, 1] for s in segments], 4 * r["mse_mcse"], rtol=1e-9)
     # Positive numbers have a palette from light to dark, others one of two ends.
-    assert [plot._logarithmic_levels(x) for x in ([10, 20, 40, 80], [10, 20, 30, 40], [-1, 8])] == [True, False, False]
-    assert [plot._logarithmic_figure(x) for x in ([1, 21], [1, 19], [-1, 21], [math.nan, 1])] == [
+    assert [_axes.logarithmic_levels(x) for x in ([10, 20, 40, 80], [10, 20, 30, 40], [-1, 8])] == [True, False, False]
+    assert [_axes.logarithmic_figure(x) for x in ([1, 21], [1, 19], [-1, 21], [math.nan, 1])] == [
         True, False, False, False,
     ]  # fmt: skip
     matplotlib.pyplot.close("all")
