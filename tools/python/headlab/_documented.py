@@ -11,11 +11,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: What an argument is that a docstring leaves out: its type and its words.
 SHARED = {
+    "ax": ("matplotlib Axes, optional", "Where to draw; new ones without it."),
     "backend": ('"auto", "reference", "cpu" or "cuda"', 'What computes; "auto" takes the GPU where there is one.'),
     "layer": ("int, optional", "One layer, by its number in the model; all without it."),
     "layers": ("list of int, optional", "Layers by their numbers in the model; all without it."),
     "max_time": ("float or str, optional", 'Seconds, or a text as "30m", after which the work stops.'),
     "model": ("PyTorch model, optional", "The captured one without it."),
+    "over": ("str, optional", "The swept key along the axis, where there are several."),
     "overwrite": ("bool", "True replaces what is there; otherwise it stays."),
     "progress": ("bool or callable", "True shows a bar; a function is called with a dict ten times a second, and what it raises ends the work."),
     "replicates": ("int, optional", "Training sets, instead of the scenario's."),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _axes, _engine
+from ._documented import documented
 from ._errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -165,6 +166,7 @@ class Plots:
         errors = self._r[figure + "_mcse"].reshape(-1) if figure + "_mcse" in self._r else None
         return values, errors
 
+    @documented
     def figure(self, figure: str, over: str | None = None, ax: Axes | None = None) -> Axes:
         """One figure of each condition, over a swept key; a line for each value of the others.
 
@@ -172,10 +174,6 @@ class Plots:
         ----------
         figure : str
             Name of a figure, as list(r) has them.
-        over : str, optional
-            The swept key along the axis, where there are several.
-        ax : matplotlib Axes, optional
-            Where to draw; new ones without it.
 
         Returns
         -------
@@ -212,17 +210,11 @@ class Plots:
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set(xlabel=self._words(along.name), ylabel=name, title=self._title())
 
+    @documented
     def components(self, over: str | None = None, ax: Axes | None = None) -> Axes:
         """MSE with its terms, bias², variance and covariance, over a swept key.
 
         The values of other swept keys are told by line and marker.
-
-        Parameters
-        ----------
-        over : str, optional
-            The swept key along the axis, where there are several.
-        ax : matplotlib Axes, optional
-            Where to draw; new ones without it.
 
         Returns
         -------
@@ -269,13 +261,9 @@ class Plots:
             _axes.legend(ax)
         return ax
 
+    @documented
     def decomposition(self, ax: Axes | None = None) -> Axes:
         """bias², variance and covariance stacked to the MSE, a bar for each condition.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; new ones without it.
 
         Returns
         -------
@@ -326,6 +314,7 @@ class Plots:
         _axes.legend(ax)
         return ax
 
+    @documented
     def covariance(self, condition: int = 0, query: int = 0, ax: Axes | None = None) -> Axes:
         """Covariances between heads at a query as a matrix, each with its MCSE to the same digit.
 
@@ -335,8 +324,6 @@ class Plots:
             Number of the condition, from 0.
         query : int
             Number of the query, from 0.
-        ax : matplotlib Axes, optional
-            Where to draw; new ones without it.
 
         Returns
         -------
@@ -389,6 +376,7 @@ class Plots:
         ax.set_yticks(range(len(values)))
         return ax
 
+    @documented
     def convergence(self, figure: str = "mse", ax: Axes | None = None) -> Axes:
         """MSE with its standard error by the number of replicates, from the nodes.
 
@@ -396,8 +384,6 @@ class Plots:
         ----------
         figure : str
             Name of a figure, as list(r) has them.
-        ax : matplotlib Axes, optional
-            Where to draw; new ones without it.
 
         Returns
         -------

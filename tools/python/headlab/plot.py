@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from . import _axes, _engine
 from ._arguments import assign
 from ._arguments import path as path_text
+from ._documented import documented
 from ._errors import ScenarioError, translated
 from ._plots import Plots as Plots
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@documented
 def verdicts(v: Iterable[Any], ax: Axes | None = None) -> Axes:
     """Effects of verdicts ± 2 standard errors, over the grey range in which a form still holds.
 
@@ -33,8 +35,6 @@ def verdicts(v: Iterable[Any], ax: Axes | None = None) -> Axes:
     ----------
     v : Verdicts
         What ``hl.validate`` gives.
-    ax : matplotlib Axes, optional
-        Where to draw; new ones without it.
 
     Returns
     -------
