@@ -2,21 +2,14 @@
 #include "tools/report/page.h"
 
 #include <algorithm>
-#include <numeric>
 #include <regex>
-#include <sstream>
 
 #include <gtest/gtest.h>
 
 #include "engine/files/error.h"
-#include "engine/moments/layer_estimates.h"
 #include "engine/results/summary_json.h"
-#include "engine/scenario/law_reader.h"
 #include "engine/testing/hand_made_result.h"
-#include "kernels/kernel_laws.h"
 #include "tools/report/figure.h"
-#include "tools/report/law_formulas.h"
-#include "tools/report/mathml.h"
 #include "tools/report/read_sources.h"
 
 namespace headlab::tools {
@@ -580,47 +573,6 @@ TEST(PrecisionFigure, HasNoPointOfFewGroups) {
   EXPECT_TRUE(has(pictures(32)));  // the control
 }
 
-TEST(LawFormulas, AreThereForEveryMetricOfLayers) {
-  for (const LayerMetricDescription& metric : layer_metric_descriptions()) {
-    EXPECT_FALSE(metric_formula(metric.name).empty())
-        << metric.name << " has no row in tools/report/law_formulas.cpp";
-  }
-  EXPECT_TRUE(metric_formula("none").empty());
-}
-
-/// The lengths of the lines and gaps of a colour, none of a line that is whole.
-std::vector<int> dashes_of(const std::string& color) {
-  std::smatch found;
-  const std::string style = picture_style;
-  std::vector<int> lengths;
-  const std::regex rule("\\.line\\." + color + "\\{stroke-dasharray:([0-9 ]+)\\}");
-  if (!std::regex_search(style, found, rule)) return lengths;
-  std::istringstream text(found[1].str());
-  for (int length = 0; text >> length;) lengths.push_back(length);
-  return lengths;
-}
-
-bool has_ink(const std::vector<int>& dashes, int place) {
-  if (dashes.empty()) return true;
-  int at = place % std::accumulate(dashes.begin(), dashes.end(), 0);
-  for (std::size_t i = 0;; ++i) {
-    if (at < dashes[i]) return i % 2 == 0;
-    at -= dashes[i];
-  }
-}
-
-TEST(PictureStyle, ShowsALineBelowAnotherInItsPlace) {
-  for (const auto& [below, above] :
-       {std::pair("c0", "c1"), std::pair("c0", "c2"), std::pair("c0", "c3"), std::pair("c1", "c2"),
-        std::pair("c1", "c3"), std::pair("c2", "c3")}) {
-    int seen = 0;
-    for (int place = 0; place < 72; ++place) {
-      seen += has_ink(dashes_of(below), place) && !has_ink(dashes_of(above), place);
-    }
-    EXPECT_GE(seen, 9) << below << " below " << above;
-  }
-}
-
 TEST(ReportPage, DrawsWholeLinesBelowBrokenOnes) {
   const std::string page = page_of({}, swept_sizes);
   const std::string first = page.substr(0, page.find("</svg>"));
@@ -639,31 +591,6 @@ TEST(SvgFile, NeedsNoVariables) {
   EXPECT_EQ(count(svg, ">halo</text>"), 2u);  // its edge, and itself
   EXPECT_TRUE(contains(canvas.svg("id", "a", "b"), "class=\"line c2\""));
   EXPECT_TRUE(contains(page_of({}), "var(--c2)"));  // the control
-}
-
-TEST(LawFormulas, AreThereForEveryLawOfData) {
-  for (const LawDescription& law : describe_laws()) {
-    if (law.family != "design" && law.family != "regression" && law.family != "noise" &&
-        law.family != "kernel") {
-      continue;
-    }
-    EXPECT_FALSE(law.equation.empty()) << law.family << " law " << law.name << " has no equation";
-  }
-}
-
-TEST(LawFormulas, AreThoseOfTheLaws) {
-  const Value law = parse_json(R"({"law": "triangular", "bandwidth": 0.5})").value();
-  const std::string text = law_html("kernel", {&law});
-  EXPECT_TRUE(contains(text, mathml(TriangularKernel::equation))) << text;
-  EXPECT_FALSE(contains(text, TriangularKernel::summary));
-}
-
-TEST(LawFormulas, ShowTheSummaryOfALawWithoutOne) {
-  const Value law = parse_json(R"({"law": "haar", "seed": 3})").value();
-  const Value other = parse_json(R"({"law": "haar", "seed": 4})").value();
-  const std::string text = law_html("subspaces", {&law, &other});
-  EXPECT_TRUE(contains(text, "independent and uniformly distributed heads"));
-  EXPECT_TRUE(contains(text, "seed = 3 or 4"));
 }
 
 }  // namespace
