@@ -14,10 +14,13 @@
 docs/python.md is the guide; ``help(hl.run)`` says the rest.
 """
 
+import sys as _sys
+
 from . import heads, plot
 from ._allocations import Allocation, allocate
 from ._attention import attention
 from ._dataset import TrainingSets, dataset
+from ._documented import document as _document
 from ._engine import build as _build
 from ._errors import (
     HeadlabError, HeadlabWarning, MissingFileError, RunError, ScenarioError, StoppedError,
@@ -45,6 +48,8 @@ from ._studies import (
 from .heads import Heads
 
 __version__: str = _build()["version"]
+
+_document({name: module for name, module in _sys.modules.items() if name.partition(".")[0] == __name__})
 
 __all__ = [
     "Allocation",

@@ -15,7 +15,6 @@ from ._arguments import flag, index, text
 from ._arguments import path as path_text
 from ._arrays import array_of_lists, host_array
 from ._carried import bytes_of, write_bytes
-from ._documented import documented
 from ._errors import ScenarioError, translated, warn
 from ._labelled import suggestion
 
@@ -52,19 +51,11 @@ class Activations:
         with translated():
             return list(self._engine.layers)
 
-    @documented
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Writes NetCDF (.nc), as ``headlab import-activations``.
 
-        Parameters
-        ----------
-        path : path
-            A file that ends in .nc.
-
-        Raises
-        ------
-        ScenarioError
-            The file is there already, or cannot be written.
+        :param path (path): A file that ends in .nc.
+        :raises ScenarioError: The file is there already, or cannot be written.
         """
         with translated():
             self._engine.save(path_text("path", path), flag("overwrite", overwrite))
@@ -156,34 +147,16 @@ def from_attention(
     `valid`. `mask` is "causal", "full" or booleans [B or 1, H or 1, T, S]. Several layers: a dict of
     their numbers with dicts of these in the place of `q`.
 
-    Parameters
-    ----------
-    q : array [B, H, T, k], or dict of layers
-        Queries as the attention sees them.
-    k : array [B, G, S, k]
-        Keys; G groups, G divides H.
-    v : array [B, G, S, e]
-        Values.
-    W_O : array [H, e, d]
-        Output map of each head.
-    layer : int
-        Its number.
-    mask : "causal", "full" or booleans [B or 1, H or 1, T, S]
-        True where a key is seen.
-    layout : "bhtk" or "bthk"
-        With "bthk" q, k, v, z and grad_z have heads third.
-    **given : arrays
-        The others, by name.
-
-    Returns
-    -------
-    Activations
-        For ``hl.heads.measure``. Arrays of PyTorch on a GPU are copied to the host.
-
-    Raises
-    ------
-    ScenarioError
-        Shapes that do not fit, numbers that are not finite, unknown names.
+    :param q (array [B, H, T, k], or dict of layers): Queries as the attention sees them.
+    :param k (array [B, G, S, k]): Keys; G groups, G divides H.
+    :param v (array [B, G, S, e]): Values.
+    :param W_O (array [H, e, d]): Output map of each head.
+    :param layer (int): Its number.
+    :param mask ("causal", "full" or booleans [B or 1, H or 1, T, S]): True where a key is seen.
+    :param layout ("bhtk" or "bthk"): With "bthk" q, k, v, z and grad_z have heads third.
+    :param **given (arrays): The others, by name.
+    :returns Activations: For ``hl.heads.measure``. Arrays of PyTorch on a GPU are copied to the host.
+    :raises ScenarioError: Shapes that do not fit, numbers that are not finite, unknown names.
     """
     layers: Mapping[int, Mapping[str, Any]]
     if isinstance(q, Mapping):
@@ -212,20 +185,9 @@ def from_attention(
 def open_activations(*paths: str | os.PathLike[str]) -> Activations:
     """Activations of files: NetCDF of ``headlab import-activations``, NPZ or safetensors.
 
-    Parameters
-    ----------
-    *paths : paths
-        One NetCDF file, or files of layers.
-
-    Returns
-    -------
-    Activations
-        Read a sequence at a time.
-
-    Raises
-    ------
-    ScenarioError
-        A file that is missing or does not fit.
+    :param *paths (paths): One NetCDF file, or files of layers.
+    :returns Activations: Read a sequence at a time.
+    :raises ScenarioError: A file that is missing or does not fit.
     """
     if not paths:
         raise ScenarioError("paths: none is given")

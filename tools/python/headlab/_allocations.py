@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _engine
 from ._arguments import Backend, assign, duration, path, whole
-from ._documented import documented
 from ._errors import RunError, ScenarioError, translated
 from ._jobs import Progress, finish, warn_unfinished
 from ._labelled import dataset_of_group
@@ -61,7 +60,6 @@ class Allocation(Document):
         return dataset_of_group(self._content)
 
 
-@documented
 def allocate(
     scenario: ScenarioLike,
     budget: int | Iterable[int],
@@ -98,36 +96,18 @@ def allocate(
         hl.allocate("scenarios/scaling_law_map.toml", [6, 8, 12], [50, 150, 500, 1500, 5000],
                     rule=["fixed", "rate"], replicates=1024, map=True)
 
-    Parameters
-    ----------
-    budget : int or list
-        D = H d_k, in dimensions.
-    n : int or list, optional
-        Training points, instead of the scenario's.
-    rule : "fixed", "sqrt_dim", "rate", "tuned", or several
-        Bandwidths of the candidates.
-    source : "simulation", "exact" or "theory"
-        Where errors come from.
-    dims : int or list of int, optional
-        Dimensions d_k of the candidates; all that divide the budget without it.
-    growth : bool
-        Fit how the best d_k grows.
-    map : bool
-        Every setting of the sweep.
-    out : path, optional
-        Folder of map.json and map.nc.
-
-    Returns
-    -------
-    Allocation
-        The candidates with errors in squared units of the response, and the advice.
-
-    Raises
-    ------
-    ScenarioError
-        Before anything is simulated: the message of the reader.
-    RunError
-        A cell of a map cannot be finished; ``error.result`` has the cells before it.
+    :param budget (int or list): D = H d_k, in dimensions.
+    :param n (int or list, optional): Training points, instead of the scenario's.
+    :param rule ("fixed", "sqrt_dim", "rate", "tuned", or several): Bandwidths of the candidates.
+    :param source ("simulation", "exact" or "theory"): Where errors come from.
+    :param dims (int or list of int, optional): Dimensions d_k of the candidates; all that divide the budget without
+        it.
+    :param growth (bool): Fit how the best d_k grows.
+    :param map (bool): Every setting of the sweep.
+    :param out (path, optional): Folder of map.json and map.nc.
+    :returns Allocation: The candidates with errors in squared units of the response, and the advice.
+    :raises ScenarioError: Before anything is simulated: the message of the reader.
+    :raises RunError: A cell of a map cannot be finished; ``error.result`` has the cells before it.
     """
 
     def text(key: str, given: Any) -> str:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _engine
 from ._arguments import flag, index, whole
 from ._arrays import host_array
-from ._documented import documented
 from ._errors import ScenarioError, translated, warn
 from ._jobs import wait
 
@@ -386,7 +385,6 @@ def positive(value: Any, key: str) -> float:
     return number
 
 
-@documented
 def attention(
     q: Any,
     k: Any,
@@ -414,52 +412,31 @@ def attention(
         u = u + bias + alibi_h (s - p)               p = t + S - T, where query t stands
         z_ht = sum_s exp(u) v_gs / (sum_s exp(u) + exp(sink_h))
 
-    Parameters
-    ----------
-    q : array or tensor [..., H, T, k]
-        Queries of H heads. Leading axes of all arrays are broadcast, and [T, k] is one head.
-    k, v : array or tensor [..., G, S, k] and [..., G, S, e]
-        Keys and values of G groups: G divides H, and neighbouring heads share a group.
-    scale : float or tensor of one number, optional
-        k**-0.5 without it.
-    mask : "causal" or booleans [..., H or 1, T, S], optional
-        True where a key is seen; "causal": keys up to p. PyTorch's ``is_causal`` counts from the first
-        key and differs where T < S. Without it all keys are seen.
-    window : int, optional
-        Without the keys before the last so many up to and with p. Those after p are the mask's.
-    softcap : float or tensor of one number, optional
-        In units of the logits.
-    bias : array or tensor [..., H or 1, T or 1, S], optional
-        Added to the logits. Below -6e4 a key is not seen, as in additive masks.
-    alibi, sink : array or tensor [H], optional
-        Slopes by position; further logits that take weight.
-    length : array [...], optional
-        Keys of each sequence that are valid; those behind them are padding.
-    leave_one_out : bool, optional
-        Without the key at p.
-    need : "z", "lse" or "omega"
-        The values; the logarithms of the sums of exponentials, the sink's with them; or the overlap
-        of heads, sum_s w_hts w_lts, which takes memory for all weights. v counts for "z" alone.
-    empty : "raise" or "zero"
-        What becomes of queries that see no key: an error with the index of the first, or values and
-        overlaps of 0 and a logarithm of -inf.
-
-    Returns
-    -------
-    array or tensor [..., H, T, e]; [..., H, T] for "lse", [..., T, H, H] for "omega"
-        In the type of q and on its device. Tensors of PyTorch come back as tensors through which
-        gradients flow to every argument that is a tensor of real numbers; there are no second
-        derivatives. Computed on the host in float64 for float64, otherwise in float32.
-
-    Raises
-    ------
-    ScenarioError
-        Shapes that do not fit, numbers that are not finite, a query that sees no key.
-
-    Warns
-    -----
-    HeadlabWarning
-        Tensors of another device are copied to the host, and the result back.
+    :param q (array or tensor [..., H, T, k]): Queries of H heads. Leading axes of all arrays are broadcast, and [T, k]
+        is one head.
+    :param k, v (array or tensor [..., G, S, k] and [..., G, S, e]): Keys and values of G groups: G divides H, and
+        neighbouring heads share a group.
+    :param scale (float or tensor of one number, optional): k**-0.5 without it.
+    :param mask ("causal" or booleans [..., H or 1, T, S], optional): True where a key is seen; "causal": keys up to p.
+        PyTorch's ``is_causal`` counts from the first key and differs where T < S. Without it all keys are seen.
+    :param window (int, optional): Without the keys before the last so many up to and with p. Those after p are the
+        mask's.
+    :param softcap (float or tensor of one number, optional): In units of the logits.
+    :param bias (array or tensor [..., H or 1, T or 1, S], optional): Added to the logits. Below -6e4 a key is not
+        seen, as in additive masks.
+    :param alibi, sink (array or tensor [H], optional): Slopes by position; further logits that take weight.
+    :param length (array [...], optional): Keys of each sequence that are valid; those behind them are padding.
+    :param leave_one_out (bool, optional): Without the key at p.
+    :param need ("z", "lse" or "omega"): The values; the logarithms of the sums of exponentials, the sink's with them;
+        or the overlap of heads, sum_s w_hts w_lts, which takes memory for all weights. v counts for "z" alone.
+    :param empty ("raise" or "zero"): What becomes of queries that see no key: an error with the index of the first, or
+        values and overlaps of 0 and a logarithm of -inf.
+    :returns array or tensor [..., H, T, e]; [..., H, T] for "lse", [..., T, H, H] for "omega": In the type of q and on
+        its device. Tensors of PyTorch come back as tensors through which gradients flow to every argument that is a
+        tensor of real numbers; there are no second derivatives. Computed on the host in float64 for float64, otherwise
+        in float32.
+    :raises ScenarioError: Shapes that do not fit, numbers that are not finite, a query that sees no key.
+    :warns HeadlabWarning: Tensors of another device are copied to the host, and the result back.
 
     Examples
     --------

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from ._activations import Activations, from_attention
 from ._arguments import index
 from ._captured_arrays import mask_of, numbers_of, output_map_of, seen_by, tokens_of, valid_of, with_room
-from ._documented import documented
 from ._errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -262,20 +261,9 @@ class Capture:
     def activations(self, document: Any = None) -> Activations:
         """All batches as one; `document` numbers the document of each sequence.
 
-        Parameters
-        ----------
-        document : array [B], optional
-            The document of each sequence; each its own without it.
-
-        Returns
-        -------
-        Activations
-            Arrays of every layer, [B, H, T, k] and so on (docs/heads-on-text.md).
-
-        Raises
-        ------
-        ScenarioError
-            No forward pass was captured, or no gradient reached a layer.
+        :param document (array [B], optional): The document of each sequence; each its own without it.
+        :returns Activations: Arrays of every layer, [B, H, T, k] and so on (docs/heads-on-text.md).
+        :raises ScenarioError: No forward pass was captured, or no gradient reached a layer.
         """
         layers = sorted({number for batch in self._batches for number in batch})
         if not layers:
@@ -325,7 +313,6 @@ class Capture:
         return given
 
 
-@documented
 def capture(model: Any, layers: Iterable[int] | None = None) -> Capture:
     """Keeps what the attention layers of a model of transformers do in a ``with`` block.
 
@@ -333,20 +320,9 @@ def capture(model: Any, layers: Iterable[int] | None = None) -> Capture:
     layers, or some. `loss.backward()` after each batch gives the figures of losses, which are those of
     the sum over tokens: `loss` times their number. Decoders and encoders; `model.eval()` comes first.
 
-    Parameters
-    ----------
-    model : transformers model
-        One that uses the attention interface of transformers.
-
-    Returns
-    -------
-    Capture
-        A context manager that records each forward pass.
-
-    Raises
-    ------
-    ScenarioError
-        The model does not use transformers' attention interface, or a layer is not there.
+    :param model (transformers model): One that uses the attention interface of transformers.
+    :returns Capture: A context manager that records each forward pass.
+    :raises ScenarioError: The model does not use transformers' attention interface, or a layer is not there.
     """
     return Capture(model, layers)
 

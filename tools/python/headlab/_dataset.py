@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from . import _engine
 from ._arguments import index, whole
-from ._documented import documented
 from ._errors import ScenarioError, translated
 from ._jobs import Progress, wait
 from ._labelled import suggestion
@@ -61,26 +60,13 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
         given = (self._source, self.replicates, self.condition, self._options, self._threads, False)
         return TrainingSets, given
 
-    @documented
     def draw(self, first: int, count: int, *, threads: int | None = None) -> Arrays:
         """Training sets `first` .. `first + count - 1`, counted from 0, in arrays of their own.
 
-        Parameters
-        ----------
-        first : int
-            Number of the first, from 0.
-        count : int
-            How many.
-
-        Returns
-        -------
-        dict of arrays
-            By the names of the class; the leading axis is the training set.
-
-        Raises
-        ------
-        ScenarioError
-            Numbers below 0, or more than there is memory for.
+        :param first (int): Number of the first, from 0.
+        :param count (int): How many.
+        :returns dict of arrays: By the names of the class; the leading axis is the training set.
+        :raises ScenarioError: Numbers below 0, or more than there is memory for.
         """
         first, count = index("first", first), index("count", count)
         if first < 0 or count < 1:
@@ -94,20 +80,9 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
     def batches(self, size: int) -> Iterator[Arrays]:
         """All training sets, `size` at a time.
 
-        Parameters
-        ----------
-        size : int
-            Training sets of a batch.
-
-        Returns
-        -------
-        iterator of dicts of arrays
-            The last one may be shorter.
-
-        Raises
-        ------
-        ScenarioError
-            A size below 1.
+        :param size (int): Training sets of a batch.
+        :returns iterator of dicts of arrays: The last one may be shorter.
+        :raises ScenarioError: A size below 1.
         """
         size = index("size", size)
         if size < 1:
@@ -160,24 +135,11 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
         Tensors use the memory that was drawn into, without a copy. Workers of a DataLoader share
         the batches among them. For ``DataLoader(..., batch_size=None)``.
 
-        Parameters
-        ----------
-        batch : int
-            Training sets of a batch.
-        dtype : torch.dtype, optional
-            Of all real numbers; PyTorch's default without it.
-
-        Returns
-        -------
-        torch.utils.data.IterableDataset
-            Dicts of tensors. It can be pickled, for workers that are spawned.
-
-        Raises
-        ------
-        ScenarioError
-            A batch below 1.
-        ImportError
-            PyTorch is not installed.
+        :param batch (int): Training sets of a batch.
+        :param dtype (torch.dtype, optional): Of all real numbers; PyTorch's default without it.
+        :returns torch.utils.data.IterableDataset: Dicts of tensors. It can be pickled, for workers that are spawned.
+        :raises ScenarioError: A batch below 1.
+        :raises ImportError: PyTorch is not installed.
         """
         batch = index("batch", batch)
         if batch < 1:
@@ -191,7 +153,6 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
         return Batches(self, batch, dtype)
 
 
-@documented
 def dataset(
     scenario: ScenarioLike,
     replicates: int | float,
@@ -209,26 +170,12 @@ def dataset(
     The draws are those of ``hl.run`` and ``headlab dataset`` to the bit. `estimates` adds the heads'
     estimates, `weights` the attention weights.
 
-    Parameters
-    ----------
-    replicates : int
-        Number of training sets.
-    condition : int, optional
-        Which, from 0, where the scenario has several.
-    estimates : bool
-        Adds ``head_estimates`` [replicate, query, head].
-    weights : bool
-        Adds ``attention_weights`` [replicate, query, head, n].
-
-    Returns
-    -------
-    TrainingSets
-        Arrays by name: "X" [replicate, n, d], "Y" [replicate, n], ...
-
-    Raises
-    ------
-    ScenarioError
-        A scenario that is rejected, or several conditions and none named.
+    :param replicates (int): Number of training sets.
+    :param condition (int, optional): Which, from 0, where the scenario has several.
+    :param estimates (bool): Adds ``head_estimates`` [replicate, query, head].
+    :param weights (bool): Adds ``attention_weights`` [replicate, query, head, n].
+    :returns TrainingSets: Arrays by name: "X" [replicate, n, d], "Y" [replicate, n], ...
+    :raises ScenarioError: A scenario that is rejected, or several conditions and none named.
 
     Examples
     --------

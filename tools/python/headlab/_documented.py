@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Docstrings whose common arguments are described once."""
+"""Docstrings in a short form, with fields of reST, and their sections of numpydoc, which `help` shows.
+
+A field is a line and those indented below it: ``:param NAME (TYPE): WORDS``, ``:returns TYPE: WORDS``, and likewise
+``:raises`` and ``:warns``. Arguments that many functions take are described once, in SHARED.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import re
+import textwrap
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -30,11 +36,21 @@ SHARED = {
 
 
 def documented(function: Function) -> Function:
-    """Adds the arguments that the docstring leaves out to its parameters, in the order of the call."""
+    """Writes the sections of a docstring, with the arguments that it leaves out, in the order of the call."""
     if function.__doc__:  # none with python -OO
         words, sections = _parts(function.__doc__)
         _write(function, words, sections, _entries(sections))
     return function
+
+
+def document(modules: Mapping[str, Any]) -> None:
+    """Writes those of public functions and methods that have fields, of modules by their names."""
+    for name, module in modules.items():
+        for home in [module, *(one for one in vars(module).values() if inspect.isclass(one))]:
+            for own, member in vars(home).items():
+                is_own = inspect.isfunction(member) and member.__module__ == name and not own.startswith("_")
+                if is_own and _FIELD.search(inspect.cleandoc(member.__doc__ or "")):
+                    documented(member)
 
 
 def documented_like(other: Callable[..., Any]) -> Callable[[Function], Function]:
@@ -59,6 +75,10 @@ def _names(function: Callable[..., Any]) -> list[str]:
     return [stars.get(one.kind, "") + one.name for one in given if one.name != "self"]
 
 
+_SECTIONS = {"param": "Parameters", "returns": "Returns", "raises": "Raises", "warns": "Warns"}
+_FIELD = re.compile(rf"^:({'|'.join(_SECTIONS)}) ", re.MULTILINE)
+
+
 def _parts(text: str) -> tuple[str, dict[str, str]]:
     """What stands in front of the sections, and the sections by their headings."""
     found, name = {"": ""}, ""
@@ -68,7 +88,14 @@ def _parts(text: str) -> tuple[str, dict[str, str]]:
             found[name := line] = ""
         elif not line or set(line) != {"-"}:
             found[name] += line + "\n"
-    return found.pop("").strip(), {name: body.strip("\n") for name, body in found.items()}
+    words, *fields = _FIELD.split(found.pop(""))
+    made: dict[str, str] = {}
+    for kind, field in zip(fields[::2], fields[1::2], strict=True):
+        head, _, what = field.partition("): " if kind == "param" else ": ")
+        body = textwrap.fill(what, 96, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+        section = _SECTIONS[kind]
+        made[section] = made.get(section, "") + (head.replace(" (", " : ", 1) if kind == "param" else head) + f"\n{body}\n"
+    return words.strip(), {name: body.strip("\n") for name, body in {**made, **found}.items()}
 
 
 def _entries(sections: dict[str, str]) -> dict[str, str]:

@@ -13,7 +13,6 @@ from ._arguments import flag, whole
 from ._attention import (
     Numbers, Rule, attend, is_tensor, require_seen, squared_norms, unseen_of, wants_gradient,
 )  # fmt: skip
-from ._documented import documented
 from ._errors import ScenarioError, translated, warn
 from ._jobs import wait
 from .heads import Heads
@@ -50,7 +49,6 @@ def _columns(y: Any, n: int, heads: int, of_x: int, per_head: bool) -> tuple[Any
     return columns, vector
 
 
-@documented
 def nw(
     X: Any,
     Y: Any,
@@ -71,49 +69,31 @@ def nw(
 
         f[h, q] = sum_i K(W_h^T X_i, W_h^T x_q) Y_i / sum_i K(W_h^T X_i, W_h^T x_q)
 
-    Parameters
-    ----------
-    X : array or tensor [..., n, d]
-        Design points, the inputs of the keys. Leading axes are broadcast with those of the others.
-    Y : array or tensor [..., n] or [..., n, p]
-        Responses, with as many leading axes as X: beside X [n, d], Y of two axes is [n, p].
-    queries : array or tensor [..., Q, d]
-        Points x_q.
-    heads : array or tensor [H, d, k], or Heads of one layer
-        Projections W_h: any matrices, orthonormal or not.
-    kernel : dict
-        As in a scenario: ``{"law": "gaussian", "bandwidth": 0.5}``, in units of the projected
-        points; ``{"law": "softmax", "temperature": t}`` is exp(q.k/t). Bandwidth and temperature may be
-        tensors of one number. ``headlab list laws`` has all kernels.
-    query_heads : array or tensor [H, d, k], optional
-        Projections of the queries where they differ from those of the keys (softmax alone).
-    mask : "causal" or booleans [..., H or 1, Q, n], optional
-        True where a row of X is seen. "causal": query j stands at row n - Q + j and sees the rows up to it.
-    leave_one_out : bool, optional
-        The queries are the last Q rows of X, and query j does not see its own.
-    per_head : bool, optional
-        Y has responses for each head: [..., H, n] or [..., H, n, p].
-    empty : "raise" or "zero"
-        What becomes of queries that see no row: an error with the index of the first, or 0.
-
-    Returns
-    -------
-    array or tensor [..., H, Q] or [..., H, Q, p]
-        In the type of X and on its device; float32 for arrays that are not float64. Tensors of
-        PyTorch come back as tensors through which gradients flow; there are no second derivatives.
-
-    Raises
-    ------
-    ScenarioError
-        Shapes that do not fit, numbers that are not finite or beyond 1e30, unknown kernels, a query
+    :param X (array or tensor [..., n, d]): Design points, the inputs of the keys. Leading axes are broadcast with
+        those of the others.
+    :param Y (array or tensor [..., n] or [..., n, p]): Responses, with as many leading axes as X: beside X [n, d], Y
+        of two axes is [n, p].
+    :param queries (array or tensor [..., Q, d]): Points x_q.
+    :param heads (array or tensor [H, d, k], or Heads of one layer): Projections W_h: any matrices, orthonormal or not.
+    :param kernel (dict): As in a scenario: ``{"law": "gaussian", "bandwidth": 0.5}``, in units of the projected
+        points; ``{"law": "softmax", "temperature": t}`` is exp(q.k/t). Bandwidth and temperature may be tensors of one
+        number. ``headlab list laws`` has all kernels.
+    :param query_heads (array or tensor [H, d, k], optional): Projections of the queries where they differ from those
+        of the keys (softmax alone).
+    :param mask ("causal" or booleans [..., H or 1, Q, n], optional): True where a row of X is seen. "causal": query j
+        stands at row n - Q + j and sees the rows up to it.
+    :param leave_one_out (bool, optional): The queries are the last Q rows of X, and query j does not see its own.
+    :param per_head (bool, optional): Y has responses for each head: [..., H, n] or [..., H, n, p].
+    :param empty ("raise" or "zero"): What becomes of queries that see no row: an error with the index of the first, or
+        0.
+    :returns array or tensor [..., H, Q] or [..., H, Q, p]: In the type of X and on its device; float32 for arrays that
+        are not float64. Tensors of PyTorch come back as tensors through which gradients flow; there are no second
+        derivatives.
+    :raises ScenarioError: Shapes that do not fit, numbers that are not finite or beyond 1e30, unknown kernels, a query
         that sees no row; masks, `leave_one_out` and gradients with kernels other than gaussian and softmax.
-
-    Warns
-    -----
-    HeadlabWarning
-        A window of scalar float32 responses without weight in float32 (the largest kernel value below
-        2^-126) is summed relative to its largest one, or takes the value of the nearest key where there is
-        none (as far as float32 can tell distances apart: not beyond 1e19).
+    :warns HeadlabWarning: A window of scalar float32 responses without weight in float32 (the largest kernel value
+        below 2^-126) is summed relative to its largest one, or takes the value of the nearest key where there is none
+        (as far as float32 can tell distances apart: not beyond 1e19).
 
     Notes
     -----

@@ -125,20 +125,9 @@ class Labelled(Mapping[str, "NDArray[Any]"]):
     def dims(self, name: str) -> tuple[str, ...]:
         """Names of the axes of a figure.
 
-        Parameters
-        ----------
-        name : str
-            Name of a figure.
-
-        Returns
-        -------
-        tuple of str
-            As ("condition", "query").
-
-        Raises
-        ------
-        KeyError
-            No such figure.
+        :param name (str): Name of a figure.
+        :returns tuple of str: As ("condition", "query").
+        :raises KeyError: No such figure.
         """
         self[name]
         return self._named()[name][0]
@@ -146,20 +135,9 @@ class Labelled(Mapping[str, "NDArray[Any]"]):
     def doc(self, name: str) -> str:
         """What a figure is, in words.
 
-        Parameters
-        ----------
-        name : str
-            Name of a figure.
-
-        Returns
-        -------
-        str
-            The words of docs/results.md.
-
-        Raises
-        ------
-        KeyError
-            No such figure.
+        :param name (str): Name of a figure.
+        :returns str: The words of docs/results.md.
+        :raises KeyError: No such figure.
         """
         self[name]
         return str(self._named()[name][2].get("long_name", ""))

@@ -14,7 +14,7 @@ from ._arguments import flag, index, text, whole
 from ._arguments import path as path_text
 from ._capture import Capture, run
 from ._carried import bytes_of, file_of
-from ._documented import documented, documented_like
+from ._documented import documented_like
 from ._errors import ScenarioError, translated
 from ._jobs import Progress, wait
 from ._labelled import Labelled, frame_of, suggestion
@@ -92,20 +92,9 @@ class Measured(Labelled):
     def noise(self, kind: Noise = "values") -> pandas.DataFrame:
         """Noise in the values given the weights, a row a layer: "values", "shared", "input", "cache".
 
-        Parameters
-        ----------
-        kind : "values", "shared", "input" or "cache"
-            Where the noise enters.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A row a layer, with standard errors over documents.
-
-        Raises
-        ------
-        ScenarioError
-            An array that the kind needs is missing.
+        :param kind ("values", "shared", "input" or "cache"): Where the noise enters.
+        :returns pandas.DataFrame: A row a layer, with standard errors over documents.
+        :raises ScenarioError: An array that the kind needs is missing.
         """
         if text("kind", kind) not in _NOISE:
             raise ScenarioError(f"kind: {kind!r} is not a kind of noise{suggestion(kind, _NOISE)}")
@@ -117,30 +106,16 @@ class Measured(Labelled):
     def contexts(self) -> pandas.DataFrame:
         """The error of a target across contexts in five terms.
 
-        Returns
-        -------
-        pandas.DataFrame
-            A row a layer: terms and standard errors over documents.
-
-        Raises
-        ------
-        ScenarioError
-            What was measured has no target.
+        :returns pandas.DataFrame: A row a layer: terms and standard errors over documents.
+        :raises ScenarioError: What was measured has no target.
         """
         return self._layers_from("contexts_", "measure(..., target=...)")
 
     def leave_one_out(self) -> pandas.DataFrame:
         """Heads as predictors of what follows a token, its own key left out.
 
-        Returns
-        -------
-        pandas.DataFrame
-            A row a layer: errors of the mean of heads, of single heads and of weights.
-
-        Raises
-        ------
-        ScenarioError
-            What was measured has none of these figures.
+        :returns pandas.DataFrame: A row a layer: errors of the mean of heads, of single heads and of weights.
+        :raises ScenarioError: What was measured has none of these figures.
         """
         return self._layers_from("loo_", "measure(..., leave_one_out=True)")
 
@@ -151,7 +126,6 @@ class Measured(Labelled):
         names = [name for name in frame.columns if name.startswith(start)]
         return frame[["layer", *names]].rename(columns=lambda name: name.removeprefix(start))
 
-    @documented
     def prune(
         self, remove: float | int | list[tuple[int, int]] = 0.25, by: Cost = "refit", *, refit: bool = True,
         shrink: bool = False, layers: list[int] | None = None, seed: int = 0, threads: int | None = None,
@@ -162,51 +136,24 @@ class Measured(Labelled):
         ("refit"), without ("spread"), or to the predicted loss ("second_order"); "sensitivity",
         "random". `refit`: the output maps of the others are fitted again.
 
-        Parameters
-        ----------
-        remove : float, int or list of (layer, head)
-            A share of the heads, a number of them, or which.
-        by : "refit", "spread", "second_order", "sensitivity" or "random"
-            The cost that each step keeps least.
-        refit : bool
-            Adjust the output maps of the heads that stay.
-        shrink : bool
-            Take as many heads from each layer and each of its groups, so that ``plan.write`` can cut
+        :param remove (float, int or list of (layer, head)): A share of the heads, a number of them, or which.
+        :param by ("refit", "spread", "second_order", "sensitivity" or "random"): The cost that each step keeps least.
+        :param refit (bool): Adjust the output maps of the heads that stay.
+        :param shrink (bool): Take as many heads from each layer and each of its groups, so that ``plan.write`` can cut
             them out of the tensors.
-        seed : int
-            Of random orders.
-
-        Returns
-        -------
-        Plan
-            Steps with predicted costs, in shares of the output and in nats.
-
-        Raises
-        ------
-        ScenarioError
-            Too few tokens or documents, gradients that are missing, or with `shrink` a number of heads
-            that does not come evenly from all.
+        :param seed (int): Of random orders.
+        :returns Plan: Steps with predicted costs, in shares of the output and in nats.
+        :raises ScenarioError: Too few tokens or documents, gradients that are missing, or with `shrink` a number of
+            heads that does not come evenly from all.
         """
         return prune(self, self._source, remove, by, refit, shrink, layers, seed, threads)
 
-    @documented
     def low_rank(self, rank: int, *, layers: list[int] | None = None, threads: int | None = None) -> LowRank:
         """The output map of each head at a lower rank, with the least error on the values of the text.
 
-        Parameters
-        ----------
-        rank : int
-            Of each map, from 1 to the width of a value.
-
-        Returns
-        -------
-        LowRank
-            A plan: `applied()`, `evaluate(loss)`, `write(checkpoint, out)`.
-
-        Raises
-        ------
-        ScenarioError
-            A rank out of range; figures that were read from a file.
+        :param rank (int): Of each map, from 1 to the width of a value.
+        :returns LowRank: A plan: `applied()`, `evaluate(loss)`, `write(checkpoint, out)`.
+        :raises ScenarioError: A rank out of range; figures that were read from a file.
         """
         return low_rank(self, self._source, rank, layers, threads)
 
@@ -228,22 +175,10 @@ class Measured(Labelled):
     def table(self, *, noise: Noise = "values", top: int = 5) -> str:
         """The text of ``headlab heads``.
 
-        Parameters
-        ----------
-        noise : "values", "shared", "input" or "cache"
-            Where the noise enters.
-        top : int
-            Pairs of heads to name.
-
-        Returns
-        -------
-        str
-            The table of ``headlab heads``.
-
-        Raises
-        ------
-        ScenarioError
-            An unknown kind.
+        :param noise ("values", "shared", "input" or "cache"): Where the noise enters.
+        :param top (int): Pairs of heads to name.
+        :returns str: The table of ``headlab heads``.
+        :raises ScenarioError: An unknown kind.
         """
         if self._engine is None:
             return "\n".join(self.words)
@@ -262,7 +197,6 @@ def _measured_of_bytes(content: bytes, source: Activations | None) -> Measured:
     return found
 
 
-@documented
 def measure(
     source: Activations | Capture | Mapping[Any, Any] | str | os.PathLike[str] | Any,
     batches: Iterable[Any] | None = None,
@@ -291,40 +225,19 @@ def measure(
     by `seed` for the figures of weights, and are the only tokens where neither z nor gradients are
     given; all without it. `float64` computes weights in float64.
 
-    Parameters
-    ----------
-    source : Activations, Capture, dict, path or model
-        What is measured; a model goes with `batches`.
-    batches : iterable, optional
-        Inputs of the model, with labels.
-    labels : "data", "model" or None
-        Which loss the gradients are of.
-    document : array [B], optional
-        The document of each sequence; each its own without it.
-    queries : int, optional
-        Queries of each sequence whose weights are compared; all without it.
-    seed : int
-        Of the draw of queries.
-    target : "output", "next_token" or "array", optional
-        Adds the terms across contexts.
-    strata : "token" or "none"
-        What is fixed across contexts.
-    leave_one_out : bool
-        Heads as predictors of what follows.
-    little, written, exchangeable : float
-        The shares that words stand for.
-    float64 : bool
-        Compute weights in float64.
-
-    Returns
-    -------
-    Measured
-        Figures with standard errors over documents; losses in nats.
-
-    Raises
-    ------
-    ScenarioError
-        Arrays that are not what the model attends with, or that do not fit.
+    :param source (Activations, Capture, dict, path or model): What is measured; a model goes with `batches`.
+    :param batches (iterable, optional): Inputs of the model, with labels.
+    :param labels ("data", "model" or None): Which loss the gradients are of.
+    :param document (array [B], optional): The document of each sequence; each its own without it.
+    :param queries (int, optional): Queries of each sequence whose weights are compared; all without it.
+    :param seed (int): Of the draw of queries.
+    :param target ("output", "next_token" or "array", optional): Adds the terms across contexts.
+    :param strata ("token" or "none"): What is fixed across contexts.
+    :param leave_one_out (bool): Heads as predictors of what follows.
+    :param little, written, exchangeable (float): The shares that words stand for.
+    :param float64 (bool): Compute weights in float64.
+    :returns Measured: Figures with standard errors over documents; losses in nats.
+    :raises ScenarioError: Arrays that are not what the model attends with, or that do not fit.
     """
     if hasattr(source, "named_modules"):
         if batches is None:
@@ -367,20 +280,9 @@ def measure(
 def open_measured(path: str | os.PathLike[str]) -> Measured:
     """Figures that ``Measured.save`` or ``headlab heads --out`` wrote.
 
-    Parameters
-    ----------
-    path : path
-        A file of ``Measured.save``.
-
-    Returns
-    -------
-    Measured
-        The same figures.
-
-    Raises
-    ------
-    ScenarioError
-        A file that is missing or of another kind.
+    :param path (path): A file of ``Measured.save``.
+    :returns Measured: The same figures.
+    :raises ScenarioError: A file that is missing or of another kind.
     """
     with translated():
         found = Measured(engine.open_results(path_text("path", path)))

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _axes, _engine
-from ._documented import documented
 from ._errors import ScenarioError
 
 if TYPE_CHECKING:
@@ -166,24 +165,12 @@ class Plots:
         errors = self._r[figure + "_mcse"].reshape(-1) if figure + "_mcse" in self._r else None
         return values, errors
 
-    @documented
     def figure(self, figure: str, over: str | None = None, ax: Axes | None = None) -> Axes:
         """One figure of each condition, over a swept key; a line for each value of the others.
 
-        Parameters
-        ----------
-        figure : str
-            Name of a figure, as list(r) has them.
-
-        Returns
-        -------
-        matplotlib Axes
-            Error bars are two standard errors, in the unit of the figure.
-
-        Raises
-        ------
-        ScenarioError
-            Several swept keys and none chosen.
+        :param figure (str): Name of a figure, as list(r) has them.
+        :returns matplotlib Axes: Error bars are two standard errors, in the unit of the figure.
+        :raises ScenarioError: Several swept keys and none chosen.
         """
         values, errors = self._numbers(figure, "figure")
         along = self._along(over, _axes.MAX_ENTRIES)
@@ -210,21 +197,13 @@ class Plots:
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set(xlabel=self._words(along.name), ylabel=name, title=self._title())
 
-    @documented
     def components(self, over: str | None = None, ax: Axes | None = None) -> Axes:
         """MSE with its terms, bias², variance and covariance, over a swept key.
 
         The values of other swept keys are told by line and marker.
 
-        Returns
-        -------
-        matplotlib Axes
-            Squared units of the response.
-
-        Raises
-        ------
-        ScenarioError
-            Several swept keys and none chosen.
+        :returns matplotlib Axes: Squared units of the response.
+        :raises ScenarioError: Several swept keys and none chosen.
         """
         figures = ["mse", *_TERMS]
         known = [self._numbers(figure, "components") for figure in figures]
@@ -261,19 +240,11 @@ class Plots:
             _axes.legend(ax)
         return ax
 
-    @documented
     def decomposition(self, ax: Axes | None = None) -> Axes:
         """bias², variance and covariance stacked to the MSE, a bar for each condition.
 
-        Returns
-        -------
-        matplotlib Axes
-            Squared units of the response.
-
-        Raises
-        ------
-        ScenarioError
-            A result without these figures.
+        :returns matplotlib Axes: Squared units of the response.
+        :raises ScenarioError: A result without these figures.
         """
         import numpy as np
 
@@ -314,26 +285,13 @@ class Plots:
         _axes.legend(ax)
         return ax
 
-    @documented
     def covariance(self, condition: int = 0, query: int = 0, ax: Axes | None = None) -> Axes:
         """Covariances between heads at a query as a matrix, each with its MCSE to the same digit.
 
-        Parameters
-        ----------
-        condition : int
-            Number of the condition, from 0.
-        query : int
-            Number of the query, from 0.
-
-        Returns
-        -------
-        matplotlib Axes
-            Heads by heads, squared units of the response.
-
-        Raises
-        ------
-        ScenarioError
-            No such condition or query.
+        :param condition (int): Number of the condition, from 0.
+        :param query (int): Number of the query, from 0.
+        :returns matplotlib Axes: Heads by heads, squared units of the response.
+        :raises ScenarioError: No such condition or query.
         """
         import numpy as np
 
@@ -376,24 +334,12 @@ class Plots:
         ax.set_yticks(range(len(values)))
         return ax
 
-    @documented
     def convergence(self, figure: str = "mse", ax: Axes | None = None) -> Axes:
         """MSE with its standard error by the number of replicates, from the nodes.
 
-        Parameters
-        ----------
-        figure : str
-            Name of a figure, as list(r) has them.
-
-        Returns
-        -------
-        matplotlib Axes
-            Estimates over replicates, in the unit of the figure.
-
-        Raises
-        ------
-        ScenarioError
-            A result without nodes.
+        :param figure (str): Name of a figure, as list(r) has them.
+        :returns matplotlib Axes: Estimates over replicates, in the unit of the figure.
+        :raises ScenarioError: A result without nodes.
         """
         import numpy as np
 

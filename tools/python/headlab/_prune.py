@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import _engine as engine
 from ._activations import Activations
 from ._arguments import flag, index, text, whole
-from ._documented import documented, documented_like
+from ._documented import documented_like
 from ._errors import ScenarioError, translated
 from ._jobs import wait
 from ._labelled import Labelled, frame_of, suggestion
@@ -133,19 +133,11 @@ class Plan(_Edits):
             for i, (layer, head) in enumerate(self.order)
         )
 
-    @documented
     def maps(self, steps: int | None = None) -> dict[int, tuple[NDArray[Any], NDArray[Any] | None]]:
         """Output maps [H, e, d] of the changed layers after so many steps, with what the bias gains.
 
-        Returns
-        -------
-        dict
-            Layer to (W_O [H, e, d], constant [d] or None).
-
-        Raises
-        ------
-        ScenarioError
-            More steps than there are.
+        :returns dict: Layer to (W_O [H, e, d], constant [d] or None).
+        :raises ScenarioError: More steps than there are.
         """
         return self._maps_of(self.order[: self._steps(steps)])
 
@@ -163,24 +155,15 @@ class Plan(_Edits):
         return found
 
     @contextmanager
-    @documented
     def applied(self, model: Any = None, steps: int | None = None) -> Iterator[None]:
         """The model without the heads; afterwards it has its bits again. By default that of the capture.
 
-        Returns
-        -------
-        context manager
-            The model is edited in place, and restored bit for bit at the end.
-
-        Raises
-        ------
-        ScenarioError
-            A model without these layers.
+        :returns context manager: The model is edited in place, and restored bit for bit at the end.
+        :raises ScenarioError: A model without these layers.
         """
         with self._edited(self._modules(model), self._maps_of(self.order[: self._steps(steps)])):
             yield
 
-    @documented
     def evaluate(
         self, loss: Callable[[], Any], *, model: Any = None, document: Any = None,
         steps: Sequence[int] | None = None, random: int = 8, seed: int = 0,
@@ -190,28 +173,14 @@ class Plan(_Edits):
         A row for each number of steps: ``cost`` and its standard error over documents, paired with the
         loss of the whole model, and the mean and the least cost of `random` drawn orders.
 
-        Parameters
-        ----------
-        loss : callable
-            Gives an array [B] of nats of each sequence.
-        document : array [B], optional
-            The document of each sequence; each its own without it.
-        steps : list of int, optional
-            Numbers of steps, a row each; all steps at once without it.
-        random : int
-            Random orders to compare with.
-        seed : int
-            Of the random orders.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Cost in nats at each step with its standard error over documents, beside random orders.
-
-        Raises
-        ------
-        ScenarioError
-            Losses that are not finite, or of one document alone.
+        :param loss (callable): Gives an array [B] of nats of each sequence.
+        :param document (array [B], optional): The document of each sequence; each its own without it.
+        :param steps (list of int, optional): Numbers of steps, a row each; all steps at once without it.
+        :param random (int): Random orders to compare with.
+        :param seed (int): Of the random orders.
+        :returns pandas.DataFrame: Cost in nats at each step with its standard error over documents, beside random
+            orders.
+        :raises ScenarioError: Losses that are not finite, or of one document alone.
         """
         import numpy as np
 
@@ -237,7 +206,6 @@ class Plan(_Edits):
             )  # fmt: skip
         return frame_of(rows)
 
-    @documented
     def write(
         self, checkpoint: str | os.PathLike[str], out: str | os.PathLike[str], *, steps: int | None = None,
         output_name: str | None = None, overwrite: bool = False,
@@ -247,21 +215,12 @@ class Plan(_Edits):
         With ``shrink`` in the plan the heads are cut out of queries, keys, values and output maps, and
         config.json has their new numbers.
 
-        Parameters
-        ----------
-        checkpoint : path
-            Folder of the model.
-        out : path
-            Folder to be made.
-        output_name : str, optional
-            Tensors of the output maps where no capture tells them, with {} for the layer, as
-            "model.layers.{}.self_attn.o_proj.weight" (an nn.Linear: [d, H e]).
-
-        Raises
-        ------
-        ScenarioError
-            A tensor is missing or has another shape, or `out` is there already. With ``shrink``: layers
-            or groups that keep different numbers of heads, and families whose heads cannot be cut.
+        :param checkpoint (path): Folder of the model.
+        :param out (path): Folder to be made.
+        :param output_name (str, optional): Tensors of the output maps where no capture tells them, with {} for the
+            layer, as "model.layers.{}.self_attn.o_proj.weight" (an nn.Linear: [d, H e]).
+        :raises ScenarioError: A tensor is missing or has another shape, or `out` is there already. With ``shrink``:
+            layers or groups that keep different numbers of heads, and families whose heads cannot be cut.
         """
         gone = self.order[: self._steps(steps)]
         record = {"removed": [list(head) for head in gone], "refit": self.refit, "shrink": self.shrink}

@@ -18,7 +18,6 @@ from . import _engine
 from ._arguments import flag, index, whole
 from ._arguments import path as path_text
 from ._arguments import text as text_of
-from ._documented import documented
 from ._errors import HeadlabError, ScenarioError, translated
 from ._labelled import Labelled, dataset_of_group, frame_of
 from ._scenario import save_arrays
@@ -213,26 +212,12 @@ class Result(Tabular, Labelled):
         Conditions of one seed share their draws, so that the difference is known far better than
         either figure.
 
-        Parameters
-        ----------
-        figure : str
-            Name of a figure, as list(r) has them.
-        over : str, optional
-            The swept key along the axis, where there are several.
-        against : str, optional
-            The reference, as "#0" or "KEY=VALUE".
-
-        Returns
-        -------
-        Difference
-            values and mcse [condition], in the unit of the figure.
-
-        Raises
-        ------
-        ScenarioError
-            Both or none of `over` and `against`.
-        KeyError
-            No such figure.
+        :param figure (str): Name of a figure, as list(r) has them.
+        :param over (str, optional): The swept key along the axis, where there are several.
+        :param against (str, optional): The reference, as "#0" or "KEY=VALUE".
+        :returns Difference: values and mcse [condition], in the unit of the figure.
+        :raises ScenarioError: Both or none of `over` and `against`.
+        :raises KeyError: No such figure.
         """
         if (over is None) == (against is None):
             raise ScenarioError("difference: needs `over` or `against`, and not both")
@@ -264,26 +249,12 @@ class Result(Tabular, Labelled):
     ) -> Along:
         """A figure along a swept key, as ``headlab along``: slope, lowest point, crossings.
 
-        Parameters
-        ----------
-        over : str
-            The swept key, by any of its names.
-        figure : str
-            Name of a figure, or of a measure of the scenario.
-        min_over : str, optional
-            A second key, as a bandwidth: each point takes the least over it.
-        slope : bool
-            Adds the slope of log figure on log key, with its standard error.
-
-        Returns
-        -------
-        Along
-            `curves` and `crossings`; prints as the command does.
-
-        Raises
-        ------
-        ScenarioError
-            Keys and figures that the result does not have; a result without nodes.
+        :param over (str): The swept key, by any of its names.
+        :param figure (str): Name of a figure, or of a measure of the scenario.
+        :param min_over (str, optional): A second key, as a bandwidth: each point takes the least over it.
+        :param slope (bool): Adds the slope of log figure on log key, with its standard error.
+        :returns Along: `curves` and `crossings`; prints as the command does.
+        :raises ScenarioError: Keys and figures that the result does not have; a result without nodes.
         """
         with self._stored_files() as path, translated():
             text, table = _engine.along(
@@ -309,24 +280,12 @@ class Result(Tabular, Labelled):
         """A row for each replicate and query: estimate, truth and squared error (needs pandas)."""
         return self.first_replicates(None)
 
-    @documented
     def first_replicates(self, count: int | None, threads: int | None = None) -> pandas.DataFrame:
         """Truth, estimate and squared error of the first replicates of each condition.
 
-        Parameters
-        ----------
-        count : int or None
-            Replicates of each condition; None: all.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A row a condition, replicate and query.
-
-        Raises
-        ------
-        ScenarioError
-            A count below 1; a study of depth.
+        :param count (int or None): Replicates of each condition; None: all.
+        :returns pandas.DataFrame: A row a condition, replicate and query.
+        :raises ScenarioError: A count below 1; a study of depth.
         """
         if count is not None and (count := index("count", count)) < 1:
             raise ScenarioError(f"count: is {count}, needs at least 1")
@@ -343,7 +302,6 @@ class Result(Tabular, Labelled):
 
         return Plots(self)
 
-    @documented
     def save(
         self, folder: str | os.PathLike[str], *, overwrite: bool = False, nodes: bool = True
     ) -> None:
@@ -352,19 +310,10 @@ class Result(Tabular, Labelled):
         A scenario with arrays is written beside them, as scenario.toml and a file for each array,
         so that the program runs it with the same bits. Earlier results stay without `overwrite`.
 
-        Parameters
-        ----------
-        folder : path
-            Made if it is not there.
-        nodes : bool
-            With the moments, from which a run is continued.
-
-        Raises
-        ------
-        ScenarioError
-            Files are there already.
-        RunError
-            They cannot be written.
+        :param folder (path): Made if it is not there.
+        :param nodes (bool): With the moments, from which a run is continued.
+        :raises ScenarioError: Files are there already.
+        :raises RunError: They cannot be written.
         """
         folder, overwrite = path_text("folder", folder), flag("overwrite", overwrite)
         nodes = flag("nodes", nodes)

@@ -12,7 +12,6 @@ from typing import Any
 from . import _engine
 from ._arguments import Backend, Simd, assign, duration, flag, whole
 from ._arguments import path as path_text
-from ._documented import documented
 from ._errors import RunError, ScenarioError, rejected, translated, warn
 from ._jobs import Progress, finish, watch
 from ._results import Result
@@ -67,7 +66,6 @@ def _finished(outcome: _engine.RunOutcome, source: Source, out: str | None, inte
     return result
 
 
-@documented
 def run(
     scenario: ScenarioLike,
     set: Sets = None,
@@ -91,44 +89,24 @@ def run(
 ) -> Result:
     """Simulates every condition of a scenario, as ``headlab run`` does, with the same bits.
 
-    Parameters
-    ----------
-    scenario : path, TOML text, dict or Scenario
-        In a dict ``heads.subspaces`` may be an array [H, d, k] with orthonormal columns and
-        ``data.design`` one of rows [N, d]; they are read where they are. Any NumPy or DLPack array on
-        the host will do.
-    simd : "avx512", "avx2" or "portable", optional
-        Pins the instructions of the backend cpu, for this process from then on. Results differ in
-        their last bits between them.
-    out : path, optional
-        Folder for results.nc and summary.json.
-    resume : bool
-        Continues earlier results in `out`. Without it and `overwrite` the call is rejected there.
-    until : dict or str, optional
-        Runs until standard errors are small enough: ``{"mse": "1%"}``; `replicates` are the most.
-    checkpoint : float or str, optional
-        Seconds between two states of the files in `out`; 60 without it.
-    nodes : bool
-        With the moments behind the figures, from which a run is continued.
-    compare : bool
-        Closed forms beside the figures, ``r.summary["conditions"][0]["theory"]``.
-    against : str, optional
-        As in the program; ``r.difference()`` needs neither this nor `difference`.
-    difference : str, optional
-        Likewise.
-
-    Returns
-    -------
-    Result
-        Ctrl-C returns what is done, with ``complete == False`` and a warning; a second one raises.
+    :param scenario (path, TOML text, dict or Scenario): In a dict ``heads.subspaces`` may be an array [H, d, k] with
+        orthonormal columns and ``data.design`` one of rows [N, d]; they are read where they are. Any NumPy or DLPack
+        array on the host will do.
+    :param simd ("avx512", "avx2" or "portable", optional): Pins the instructions of the backend cpu, for this process
+        from then on. Results differ in their last bits between them.
+    :param out (path, optional): Folder for results.nc and summary.json.
+    :param resume (bool): Continues earlier results in `out`. Without it and `overwrite` the call is rejected there.
+    :param until (dict or str, optional): Runs until standard errors are small enough: ``{"mse": "1%"}``; `replicates`
+        are the most.
+    :param checkpoint (float or str, optional): Seconds between two states of the files in `out`; 60 without it.
+    :param nodes (bool): With the moments behind the figures, from which a run is continued.
+    :param compare (bool): Closed forms beside the figures, ``r.summary["conditions"][0]["theory"]``.
+    :param against (str, optional): As in the program; ``r.difference()`` needs neither this nor `difference`.
+    :param difference (str, optional): Likewise.
+    :returns Result: Ctrl-C returns what is done, with ``complete == False`` and a warning; a second one raises.
         Results can be pickled and copied: they travel as the files that ``save`` writes.
-
-    Raises
-    ------
-    ScenarioError
-        Before anything is simulated: the reader's message with the path of the key.
-    RunError
-        Disk, memory or device failed; ``error.result`` has what could not be written.
+    :raises ScenarioError: Before anything is simulated: the reader's message with the path of the key.
+    :raises RunError: Disk, memory or device failed; ``error.result`` has what could not be written.
 
     Examples
     --------
@@ -143,7 +121,6 @@ def run(
     return _finished(outcome, source, given["out"], interrupted)
 
 
-@documented
 def iter_run(
     scenario: ScenarioLike,
     set: Sets = None,
@@ -168,22 +145,10 @@ def iter_run(
     Ctrl-C gives what is done as the last result, with ``complete == False`` and a warning. A signal
     in the body of the loop raises KeyboardInterrupt there, as in any Python code.
 
-    Parameters
-    ----------
-    every : float
-        Seconds between two results.
-    until : dict or str, optional
-        Stop where errors are that small, as {"mse": "1%"}.
-
-    Returns
-    -------
-    iterator of Result
-        The last one is final.
-
-    Raises
-    ------
-    ScenarioError
-        Before anything is simulated.
+    :param every (float): Seconds between two results.
+    :param until (dict or str, optional): Stop where errors are that small, as {"mse": "1%"}.
+    :returns iterator of Result: The last one is final.
+    :raises ScenarioError: Before anything is simulated.
     """
     if isinstance(every, str) or not every > 0:
         raise ScenarioError(f"every: is {every!r}, needs seconds above 0")
@@ -199,22 +164,10 @@ def iter_run(
 def open(path: str | os.PathLike[str]) -> Result:
     """Results that a run left in a folder, or in a results.nc: the same as those of the run.
 
-    Parameters
-    ----------
-    path : path
-        A folder of a run, or its results.nc.
-
-    Returns
-    -------
-    Result
-        Figures over (condition, query, head), as those of the run.
-
-    Raises
-    ------
-    ScenarioError
-        A shard, or a file of another kind.
-    MissingFileError
-        There is no such file: a FileNotFoundError too.
+    :param path (path): A folder of a run, or its results.nc.
+    :returns Result: Figures over (condition, query, head), as those of the run.
+    :raises ScenarioError: A shard, or a file of another kind.
+    :raises MissingFileError: There is no such file: a FileNotFoundError too.
     """
     file = Path(path_text("path", path))
     if file.is_dir():

@@ -304,10 +304,7 @@ class Scenario:
     def copy(self) -> Scenario:
         """The same scenario, to be changed; arrays are shared.
 
-        Returns
-        -------
-        Scenario
-            Changes to it leave this one as it is.
+        :returns Scenario: Changes to it leave this one as it is.
         """
         return Scenario(directory=self.directory, **copy.deepcopy(self._shared()))
 
@@ -335,17 +332,9 @@ class Scenario:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes TOML that the program runs with the same bits, and its arrays beside it.
 
-        Parameters
-        ----------
-        path : path
-            A file that ends in .toml; arrays [H, d, k] and [N, d] go beside it as NPY.
-
-        Raises
-        ------
-        ScenarioError
-            A value that TOML cannot hold.
-        OSError
-            The file cannot be written.
+        :param path (path): A file that ends in .toml; arrays [H, d, k] and [N, d] go beside it as NPY.
+        :raises ScenarioError: A value that TOML cannot hold.
+        :raises OSError: The file cannot be written.
         """
         path = path_text("path", path)
         plain = _Plain()
@@ -390,22 +379,10 @@ def scenario(given: ScenarioLike) -> Scenario:
     Relative paths in a file are relative to the file, those in texts and dicts to the working
     folder.
 
-    Parameters
-    ----------
-    given : path, TOML text, dict or Scenario
-        What it is made of.
-
-    Returns
-    -------
-    Scenario
-        A copy, to be changed.
-
-    Raises
-    ------
-    ScenarioError
-        A text that is not TOML.
-    MissingFileError
-        There is no such file: a FileNotFoundError too.
+    :param given (path, TOML text, dict or Scenario): What it is made of.
+    :returns Scenario: A copy, to be changed.
+    :raises ScenarioError: A text that is not TOML.
+    :raises MissingFileError: There is no such file: a FileNotFoundError too.
     """
     if isinstance(given, Scenario):
         return given.copy()
@@ -450,24 +427,11 @@ def sweep(
     ``hl.sweep(s, {"heads.kernel.bandwidth": [0.2, 0.4]})``; keys are crossed, or vary together with
     ``zip=True``. Values may be arrays: of ``"heads.subspaces"`` a list of [H, d, k].
 
-    Parameters
-    ----------
-    given : path, TOML text, dict or Scenario
-        What is swept.
-    keys : dict, optional
-        Values by key: lists, ranges, arrays, or one value; none ends a sweep.
-    zip : bool
-        Keys vary together.
-
-    Returns
-    -------
-    Scenario
-        A copy with a section ``[sweep]``.
-
-    Raises
-    ------
-    ScenarioError
-        What `scenario` rejects; the values are checked when it runs.
+    :param given (path, TOML text, dict or Scenario): What is swept.
+    :param keys (dict, optional): Values by key: lists, ranges, arrays, or one value; none ends a sweep.
+    :param zip (bool): Keys vary together.
+    :returns Scenario: A copy with a section ``[sweep]``.
+    :raises ScenarioError: What `scenario` rejects; the values are checked when it runs.
     """
     made = scenario(given)
     if not isinstance(keys, Mapping | None):

@@ -19,7 +19,6 @@ from ._arguments import path as path_text
 from ._arguments import text as text_of
 from ._arguments import whole
 from ._arrays import as_rows
-from ._documented import documented
 from ._errors import ScenarioError, translated
 from ._jobs import Progress, finish, wait, warn_unfinished
 from ._labelled import Labelled, suggestion
@@ -51,7 +50,6 @@ class Theory(Tabular, Labelled):
         return self._table
 
 
-@documented
 def theory(
     scenario: ScenarioLike,
     set: Sets = None,
@@ -64,20 +62,9 @@ def theory(
     `source`: "exact" of a fixed design or at finite n, "first_order" in 1/n, "auto" exact where it
     applies. Raises ScenarioError where no form applies, with the assumption that fails.
 
-    Parameters
-    ----------
-    source : "auto", "exact" or "first_order"
-        Which form.
-
-    Returns
-    -------
-    Theory
-        Figures [condition] in the units of a Result, with ``_remainder``.
-
-    Raises
-    ------
-    ScenarioError
-        No form applies: the message has the assumption that fails.
+    :param source ("auto", "exact" or "first_order"): Which form.
+    :returns Theory: Figures [condition] in the units of a Result, with ``_remainder``.
+    :raises ScenarioError: No form applies: the message has the assumption that fails.
     """
     given = Source(scenario, set)
     with translated():
@@ -125,7 +112,6 @@ def _verdict(row: dict[str, Any]) -> Verdict:
     return Verdict(**fields)
 
 
-@documented
 def validate(
     *claims: str | ScenarioLike,
     level: Literal["quick", "full"] = "quick",
@@ -143,22 +129,10 @@ def validate(
     0.01, and refuted where Holm's procedure over all comparisons of the call rejects one of its own
     (docs/verdicts.md).
 
-    Parameters
-    ----------
-    *claims : str, path, dict or Scenario
-        Names of built-in claims, or scenarios that state some.
-    level : "quick" or "full"
-        How many replicates.
-
-    Returns
-    -------
-    Verdicts
-        One for each form of a claim; effects are relative, or in the unit of the figure.
-
-    Raises
-    ------
-    ScenarioError
-        An unknown claim, or a scenario that is rejected.
+    :param *claims (str, path, dict or Scenario): Names of built-in claims, or scenarios that state some.
+    :param level ("quick" or "full"): How many replicates.
+    :returns Verdicts: One for each form of a claim; effects are relative, or in the unit of the figure.
+    :raises ScenarioError: An unknown claim, or a scenario that is rejected.
     """
     level, backend = text_of("level", level), text_of("backend", backend)
     names: list[str] = []
@@ -205,22 +179,10 @@ class Diversity(Document):
     def index(self, name: str = "chordal", part: str = "value") -> NDArray[Any]:
         """An index of every layer [layer]; `part`: value, ceiling, random_mean, random_sd, z.
 
-        Parameters
-        ----------
-        name : str
-            As "chordal".
-        part : str
-            "value", "random_mean", "random_sd" or "z".
-
-        Returns
-        -------
-        array [layer]
-            Without unit.
-
-        Raises
-        ------
-        KeyError
-            No such index or part.
+        :param name (str): As "chordal".
+        :param part (str): "value", "random_mean", "random_sd" or "z".
+        :returns array [layer]: Without unit.
+        :raises KeyError: No such index or part.
         """
         import numpy as np
 
@@ -232,20 +194,9 @@ class Diversity(Document):
     def cosines(self, layer: int = 0) -> NDArray[Any]:
         """Cosines of the principal angles between heads [H, H, k], by place of the layer.
 
-        Parameters
-        ----------
-        layer : int
-            Its place, from 0.
-
-        Returns
-        -------
-        array [H, H, k]
-            Cosines of principal angles, descending.
-
-        Raises
-        ------
-        ScenarioError
-            No such layer.
+        :param layer (int): Its place, from 0.
+        :returns array [H, H, k]: Cosines of principal angles, descending.
+        :raises ScenarioError: No such layer.
         """
         import numpy as np
 
@@ -260,7 +211,6 @@ class Diversity(Document):
         return list(found.get("pairs", []))
 
 
-@documented
 def hdi(
     heads: Heads | str | os.PathLike[str] | Any,
     *,
@@ -275,26 +225,12 @@ def hdi(
     standard deviations (docs/hdi.md). The `top` most alike pairs are listed. Weights are
     compared, and not what heads do on text.
 
-    Parameters
-    ----------
-    heads : array [H, d, k], path or Heads
-        Subspaces, whose columns need not be orthonormal.
-    kv_heads : int, optional
-        Groups of heads that share keys.
-    seed : int
-        Of the random heads.
-    top : int
-        Pairs to list.
-
-    Returns
-    -------
-    Diversity
-        Indices between 0 and 1, for each layer.
-
-    Raises
-    ------
-    ScenarioError
-        Heads that do not fit.
+    :param heads (array [H, d, k], path or Heads): Subspaces, whose columns need not be orthonormal.
+    :param kv_heads (int, optional): Groups of heads that share keys.
+    :param seed (int): Of the random heads.
+    :param top (int): Pairs to list.
+    :returns Diversity: Indices between 0 and 1, for each layer.
+    :raises ScenarioError: Heads that do not fit.
     """
     from . import heads as _heads
 
@@ -321,7 +257,6 @@ class Compression(Document):
         self.heads = heads
 
 
-@documented
 def compress(
     heads: Heads | str | os.PathLike[str],
     rank: int,
@@ -337,34 +272,18 @@ def compress(
 ) -> Compression:
     """What low-rank approximations of heads lose, as ``headlab compress``.
 
-    Parameters
-    ----------
-    heads : Heads or path
-        With their projections: of ``hl.heads.from_safetensors`` or a NetCDF file.
-    rank : int
-        Rank of the compressed heads, below k.
-    by : "kq_svd", "k_svd" or "joint"
-        What ``heads`` of the result are compressed by; losses are of every method.
-    data : array [rows, d], optional
-        Inputs of the heads; N(0, I) without it.
-    centre : bool
-        Fit to the covariance of the keys.
-    n : int
-        Keys that a query weighs.
-    replicates : int
-        Sets of keys, each with 16 queries.
-    seed : int
-        Of keys and queries.
-
-    Returns
-    -------
-    Compression
-        Losses relative to the full heads, with Monte Carlo standard errors, and the compressed heads.
-
-    Raises
-    ------
-    ScenarioError
-        Heads without projections, a rank that does not fit them, inputs of another width.
+    :param heads (Heads or path): With their projections: of ``hl.heads.from_safetensors`` or a NetCDF file.
+    :param rank (int): Rank of the compressed heads, below k.
+    :param by ("kq_svd", "k_svd" or "joint"): What ``heads`` of the result are compressed by; losses are of every
+        method.
+    :param data (array [rows, d], optional): Inputs of the heads; N(0, I) without it.
+    :param centre (bool): Fit to the covariance of the keys.
+    :param n (int): Keys that a query weighs.
+    :param replicates (int): Sets of keys, each with 16 queries.
+    :param seed (int): Of keys and queries.
+    :returns Compression: Losses relative to the full heads, with Monte Carlo standard errors, and the compressed
+        heads.
+    :raises ScenarioError: Heads without projections, a rank that does not fit them, inputs of another width.
     """
     from . import heads as _heads
 
@@ -402,7 +321,6 @@ class Replay(Labelled):
         return self._table
 
 
-@documented
 def replay(
     scenario: ScenarioLike,
     replicate: int,
@@ -415,22 +333,10 @@ def replay(
 ) -> Replay:
     """One replicate of a condition again, both counted from 0, by the reference and the backend.
 
-    Parameters
-    ----------
-    replicate : int
-        Number of the replicate, from 0.
-    condition : int
-        Number of the condition, from 0.
-
-    Returns
-    -------
-    Replay
-        Arrays "X" [n, d], "Y" [n], weights [query, head, n], ...
-
-    Raises
-    ------
-    ScenarioError
-        A number beyond those of the scenario.
+    :param replicate (int): Number of the replicate, from 0.
+    :param condition (int): Number of the condition, from 0.
+    :returns Replay: Arrays "X" [n, d], "Y" [n], weights [query, head, n], ...
+    :raises ScenarioError: A number beyond those of the scenario.
     """
     replicate, condition = index("replicate", replicate), index("condition", condition)
     backend = text_of("backend", backend)
@@ -460,22 +366,10 @@ class Comparison(Document):
 def diff(a: Result | str | os.PathLike[str], b: Result | str | os.PathLike[str]) -> Comparison:
     """Compares two results, of runs in memory or of their folders, as ``headlab diff``.
 
-    Parameters
-    ----------
-    a : Result or path
-        One result.
-    b : Result or path
-        The other.
-
-    Returns
-    -------
-    Comparison
-        Figures with differences in standard errors.
-
-    Raises
-    ------
-    ScenarioError
-        A folder without results.
+    :param a (Result or path): One result.
+    :param b (Result or path): The other.
+    :returns Comparison: Figures with differences in standard errors.
+    :raises ScenarioError: A folder without results.
     """
     with tempfile.TemporaryDirectory(prefix="headlab-") as folder:
         places = []
@@ -505,22 +399,10 @@ def report(
 
     Returns a line for everything that could not be used.
 
-    Parameters
-    ----------
-    path : path
-        The file to be written.
-    *sources : Result, Verdicts, Allocation, Diversity or path
-        What it shows.
-
-    Returns
-    -------
-    list of str
-        A line for everything that could not be used.
-
-    Raises
-    ------
-    ScenarioError
-        Nothing to show, or a file that cannot be written.
+    :param path (path): The file to be written.
+    :param *sources (Result, Verdicts, Allocation, Diversity or path): What it shows.
+    :returns list of str: A line for everything that could not be used.
+    :raises ScenarioError: Nothing to show, or a file that cannot be written.
     """
     if not isinstance(path, str | os.PathLike):
         raise ScenarioError(

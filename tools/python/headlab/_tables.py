@@ -81,24 +81,11 @@ class Tabular:
         of="heads", "queries", "pairs" or "growth"; long=True; rows="d", columns="n" of a two-way table;
         where={"bandwidth": 0.4}; digits=2 of a standard error; pm=True for ± in LaTeX.
 
-        Parameters
-        ----------
-        *figures : str
-            Names of figures, or "all".
-        format : "markdown", "latex" or "csv"
-            What the text is.
-        **options : by name
-            As above.
-
-        Returns
-        -------
-        str
-            Numbers in the units of the figures.
-
-        Raises
-        ------
-        ScenarioError
-            An unknown figure or option.
+        :param *figures (str): Names of figures, or "all".
+        :param format ("markdown", "latex" or "csv"): What the text is.
+        :param **options (by name): As above.
+        :returns str: Numbers in the units of the figures.
+        :raises ScenarioError: An unknown figure or option.
         """
         if format in ("columns", "cells"):  # of this class alone
             raise ScenarioError(f"format: is {format} (allowed: csv, latex, markdown)")
@@ -107,22 +94,10 @@ class Tabular:
     def to_latex(self, *figures: str, **options: Any) -> str:
         """A tabular with the rules of booktabs and the S columns of siunitx.
 
-        Parameters
-        ----------
-        *figures : str
-            As in ``table``.
-        **options : by name
-            As in ``table``.
-
-        Returns
-        -------
-        str
-            LaTeX.
-
-        Raises
-        ------
-        ScenarioError
-            An unknown figure or option.
+        :param *figures (str): As in ``table``.
+        :param **options (by name): As in ``table``.
+        :returns str: LaTeX.
+        :raises ScenarioError: An unknown figure or option.
         """
         return self.table(*figures, format="latex", **options)
 

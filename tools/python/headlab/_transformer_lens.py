@@ -8,7 +8,6 @@ from typing import Any
 
 from ._activations import Activations, from_attention
 from ._arguments import index
-from ._documented import documented
 from ._errors import ScenarioError
 
 
@@ -51,7 +50,6 @@ def _layer(cache: Any, model: Any, number: int) -> dict[str, Any]:
     return given
 
 
-@documented
 def from_transformer_lens(
     cache: Any, model: Any, layers: Iterable[int] | None = None, *, document: Any = None
 ) -> Activations:
@@ -61,24 +59,11 @@ def from_transformer_lens(
     the document of each sequence. Where its weights were folded or centred, as they are by default,
     they are not those of a checkpoint: a plan of removal is not written to one.
 
-    Parameters
-    ----------
-    cache : ActivationCache or dict
-        Arrays by the names of their hooks.
-    model : HookedTransformer
-        The model they are of.
-    document : array [B], optional
-        The document of each sequence; each its own without it.
-
-    Returns
-    -------
-    Activations
-        Arrays of every layer, axes in the order of headlab.
-
-    Raises
-    ------
-    ScenarioError
-        A hook that is missing, by its name.
+    :param cache (ActivationCache or dict): Arrays by the names of their hooks.
+    :param model (HookedTransformer): The model they are of.
+    :param document (array [B], optional): The document of each sequence; each its own without it.
+    :returns Activations: Arrays of every layer, axes in the order of headlab.
+    :raises ScenarioError: A hook that is missing, by its name.
     """
     numbers = range(len(model.blocks)) if layers is None else [index("layers", one) for one in layers]
     found = {}

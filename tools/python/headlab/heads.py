@@ -14,7 +14,7 @@ from ._activations import open_activations as open_activations
 from ._arrays import array_of_lists, host_array
 from ._arguments import assign, flag, index, text, whole
 from ._arguments import path as path_text
-from ._documented import documented, documented_like
+from ._documented import documented_like
 from ._carried import bytes_of, file_of
 from ._errors import ScenarioError, translated
 from ._capture import Capture as Capture
@@ -81,20 +81,9 @@ class Heads:
     def w_q(self, layer: int) -> NDArray[Any] | None:
         """Projections of queries [H, d, k].
 
-        Parameters
-        ----------
-        layer : int
-            Number of the layer in the model.
-
-        Returns
-        -------
-        array [H, d, k] or None
-            None where the file has none.
-
-        Raises
-        ------
-        ScenarioError
-            No such layer.
+        :param layer (int): Number of the layer in the model.
+        :returns array [H, d, k] or None: None where the file has none.
+        :raises ScenarioError: No such layer.
         """
         layer = index("layer", layer)
         with translated():
@@ -107,19 +96,11 @@ class Heads:
         with translated():
             return cast("NDArray[Any] | None", self._engine.w_k(layer))
 
-    @documented
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Writes NetCDF (.nc), or NPY (.npy) of a single layer, as ``headlab import-heads``.
 
-        Parameters
-        ----------
-        path : path
-            Ends in .nc, or in .npy.
-
-        Raises
-        ------
-        ScenarioError
-            The file is there already, or cannot hold several layers.
+        :param path (path): Ends in .nc, or in .npy.
+        :raises ScenarioError: The file is there already, or cannot hold several layers.
         """
         with translated():
             self._engine.save(path_text("path", path), flag("overwrite", overwrite))
@@ -159,7 +140,6 @@ def _heads_of_bytes(content: bytes, name: str) -> Heads:
         return Heads(engine.read_heads(path, name))
 
 
-@documented
 def from_safetensors(
     checkpoint: str | os.PathLike[str],
     layer: int | None = None,
@@ -180,38 +160,19 @@ def from_safetensors(
     The family comes from config.json beside it, or from `arch` with `heads` (docs/real-heads.md).
     All layers, or one.
 
-    Parameters
-    ----------
-    checkpoint : path
-        A safetensors file, the index of several, or their folder.
-    arch : str
-        A family of ``headlab list architectures``; "auto" as config.json says.
-    config : path, optional
-        config.json, where it lies elsewhere.
-    heads : int, optional
-        Heads of a layer, without config.json.
-    kv_heads : int, optional
-        Groups of heads that share keys, likewise.
-    query : str, optional
-        Name of the query projections of a model of no family, with # for the layer.
-    key : str, optional
-        Of the key projections; the same where queries, keys and values are one tensor.
-    gain : str, optional
-        Of the gain of the norm in front, likewise.
-    biases : bool
-        Keep biases, as weights of a last input that is always 1: d grows by one.
-
-    Returns
-    -------
-    Heads
-        Bases, projections and the temperature of each layer.
-
-    Raises
-    ------
-    ScenarioError
-        A family that is not known, tensors that are missing or of another shape: the message says what to pass.
-    MissingFileError
-        There is no such file: a FileNotFoundError too.
+    :param checkpoint (path): A safetensors file, the index of several, or their folder.
+    :param arch (str): A family of ``headlab list architectures``; "auto" as config.json says.
+    :param config (path, optional): config.json, where it lies elsewhere.
+    :param heads (int, optional): Heads of a layer, without config.json.
+    :param kv_heads (int, optional): Groups of heads that share keys, likewise.
+    :param query (str, optional): Name of the query projections of a model of no family, with # for the layer.
+    :param key (str, optional): Of the key projections; the same where queries, keys and values are one tensor.
+    :param gain (str, optional): Of the gain of the norm in front, likewise.
+    :param biases (bool): Keep biases, as weights of a last input that is always 1: d grows by one.
+    :returns Heads: Bases, projections and the temperature of each layer.
+    :raises ScenarioError: A family that is not known, tensors that are missing or of another shape: the message says
+        what to pass.
+    :raises MissingFileError: There is no such file: a FileNotFoundError too.
     """
     layer = None if layer is None else index("layer", layer)
     if layer is not None and not 0 <= layer < 4096:
@@ -231,20 +192,9 @@ def from_safetensors(
 def read(path: str | os.PathLike[str]) -> Heads:
     """Heads of a file of ``headlab import-heads`` or of an NPY file [H, d, k].
 
-    Parameters
-    ----------
-    path : path
-        NetCDF or NPY.
-
-    Returns
-    -------
-    Heads
-        Of every layer in the file.
-
-    Raises
-    ------
-    ScenarioError
-        A file that is missing or holds no heads.
+    :param path (path): NetCDF or NPY.
+    :returns Heads: Of every layer in the file.
+    :raises ScenarioError: A file that is missing or holds no heads.
     """
     with translated():
         return Heads(engine.read_heads(path_text("path", path)))
@@ -253,20 +203,9 @@ def read(path: str | os.PathLike[str]) -> Heads:
 def from_array(array: Any) -> Heads:
     """Heads [H, d, k] of any matrices of rank k, whose column spaces count.
 
-    Parameters
-    ----------
-    array : array [H, d, k]
-        One matrix a head.
-
-    Returns
-    -------
-    Heads
-        One layer, number 0.
-
-    Raises
-    ------
-    ScenarioError
-        Another shape, or numbers that are not finite.
+    :param array (array [H, d, k]): One matrix a head.
+    :returns Heads: One layer, number 0.
+    :raises ScenarioError: Another shape, or numbers that are not finite.
     """
     import numpy as np
 
@@ -282,20 +221,9 @@ def from_array(array: Any) -> Heads:
 def as_heads(given: Any) -> Heads:
     """Heads of whatever they were given as.
 
-    Parameters
-    ----------
-    given : array [H, d, k], path or Heads
-        What they are given as.
-
-    Returns
-    -------
-    Heads
-        As `read` and `from_array` make them.
-
-    Raises
-    ------
-    ScenarioError
-        As there.
+    :param given (array [H, d, k], path or Heads): What they are given as.
+    :returns Heads: As `read` and `from_array` make them.
+    :raises ScenarioError: As there.
     """
     if isinstance(given, Heads):
         return given

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from . import _axes, _engine
 from ._arguments import assign
 from ._arguments import path as path_text
-from ._documented import documented
 from ._errors import ScenarioError, translated
 from ._plots import Plots as Plots
 
@@ -25,26 +24,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@documented
 def verdicts(v: Iterable[Any], ax: Axes | None = None) -> Axes:
     """Effects of verdicts ± 2 standard errors, over the grey range in which a form still holds.
 
     An effect that is far larger than the margins is an arrow at the edge, with its value.
 
-    Parameters
-    ----------
-    v : Verdicts
-        What ``hl.validate`` gives.
-
-    Returns
-    -------
-    matplotlib Axes
-        Effects with 95 % intervals.
-
-    Raises
-    ------
-    ScenarioError
-        No verdict has an effect.
+    :param v (Verdicts): What ``hl.validate`` gives.
+    :returns matplotlib Axes: Effects with 95 % intervals.
+    :raises ScenarioError: No verdict has an effect.
     """
     rows = list(v) if isinstance(v, Iterable) else [v]
     if not all(hasattr(one, "effect") for one in rows):
@@ -96,40 +83,19 @@ def draw(
 ) -> list[str]:  # fmt: skip
     """Write a picture of ``headlab plot`` as SVG, PDF or PNG, by the ending of ``path``.
 
-    Parameters
-    ----------
-    result : Result, study or path
-        What headlab gave, a folder of ``out``, a file of JSON or one of single replicates.
-    path : path
-        The file, replaced where it is there.
-    figure : str
-        A picture of the report by its name, or a figure of the results.
-    x, y : str, optional
-        Swept keys of the axes; with `y` a map.
-    group : str, optional
-        A swept key, a curve for each of its values.
-    min_over : str, optional
-        A swept key over which each point takes the least.
-    nested : sequence of str
-        Swept keys of a nested-loop plot, the first changing least.
-    where : mapping, optional
-        Conditions where keys have these values alone.
-    log : str, optional
-        Logarithmic axes, as "xy".
-    width : str
-        With its unit, as "84mm".
-    dpi : int
-        Of a PNG.
-
-    Returns
-    -------
-    list of str
-        A line for everything that could not be used.
-
-    Raises
-    ------
-    ScenarioError
-        Another ending; a key or figure that the result does not have.
+    :param result (Result, study or path): What headlab gave, a folder of ``out``, a file of JSON or one of single replicates.
+    :param path (path): The file, replaced where it is there.
+    :param figure (str): A picture of the report by its name, or a figure of the results.
+    :param x, y (str, optional): Swept keys of the axes; with `y` a map.
+    :param group (str, optional): A swept key, a curve for each of its values.
+    :param min_over (str, optional): A swept key over which each point takes the least.
+    :param nested (sequence of str): Swept keys of a nested-loop plot, the first changing least.
+    :param where (mapping, optional): Conditions where keys have these values alone.
+    :param log (str, optional): Logarithmic axes, as "xy".
+    :param width (str): With its unit, as "84mm".
+    :param dpi (int): Of a PNG.
+    :returns list of str: A line for everything that could not be used.
+    :raises ScenarioError: Another ending; a key or figure that the result does not have.
     """
     target = path_text("path", path)
     kind = os.path.splitext(target)[1].lower()

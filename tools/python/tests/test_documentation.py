@@ -134,15 +134,12 @@ def test_common_arguments_are_described_once() -> None:
     def of_two(threads: int, x: int) -> None:
         """Does it.
 
-        Parameters
-        ----------
-        x, y : int
-            Numbers.
+        :param x, y (int): Numbers.
+        :raises ValueError: Never.
 
-        Raises
-        ------
-        ValueError
-            Never.
+        Examples
+        --------
+        >>> of_two(1, 2)
         """
 
     with pytest.raises(ValueError, match="of_two: describes y, which it does not take"):
@@ -154,7 +151,7 @@ def test_common_arguments_are_described_once() -> None:
 
     found = sections(of_one.__doc__ or "")
     assert found["Parameters"] == "x, y : int\n    Numbers.\n\n" and "Never." in found["Raises"]
-    assert found[""] == "Does less.\n\n"
+    assert found[""] == "Does less.\n\n" and found["Examples"] == ">>> of_two(1, 2)\n"
 
 
 def test_mypy_finds_a_wrong_word(tmp_path: Path) -> None:
