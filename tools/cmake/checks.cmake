@@ -340,6 +340,14 @@ add_test(NAME behaviour_write WORKING_DIRECTORY ${check_dir}/behaviour COMMAND s
   ${HEADLAB_PYTHON3} ${behaviour_script} $<TARGET_FILE:headlab>)
 set_tests_properties(behaviour_write PROPERTIES LABELS tools)
 
+# The page of laws has those of the program; a row that it lacks is found, and written.
+set(laws_script ${CMAKE_CURRENT_SOURCE_DIR}/check/laws_page.py)
+headlab_check(laws_page tools
+  COMMAND ${HEADLAB_PYTHON3} ${laws_script} $<TARGET_FILE:headlab> ${PROJECT_SOURCE_DIR}/docs/laws.md)
+headlab_check(laws_page_write tools FINDS "\\+\\| \\| `triangular`[^\n]*\n[^\n]*--write enters this\nwritten" COMMAND sh -c
+  "cd \"$4\" && grep -v '`triangular`' \"$3\" > laws.md; \"$1\" \"$0\" \"$2\" laws.md || \"$1\" \"$0\" \"$2\" laws.md --write && cmp laws.md \"$3\" && echo written"
+  ${laws_script} ${HEADLAB_PYTHON3} $<TARGET_FILE:headlab> ${PROJECT_SOURCE_DIR}/docs/laws.md ${check_dir})
+
 # The inner loops of the GPU run from registers; a kernel that does not is found.
 if(HEADLAB_CUDA)
   add_library(spilling OBJECT cmake/spilling.cu)

@@ -7,29 +7,31 @@ seed, because a matrix with orthonormal columns or a positive definite one canno
 
 from __future__ import annotations
 
+import tomllib
 from typing import Any
 
 import numpy as np
+from headlab._engine import laws
 from hypothesis import strategies as st
 
 Tree = dict[str, Any]
-
-#: The laws drawn, by family of `headlab list laws`, with those of NOT_DRAWN all that the program has
-#: (test_differential.py). Other families have few laws, which the strategies name.
-LAWS: dict[str, list[str]] = {
-    "design": ["normal", "mixture", "uniform", "student_t", "sphere", "file"],
-    "regression": ["zero", "linear", "cosines", "random_cosines", "additive", "single_index", "bumps", "step", "file"],
-    "noise": ["normal", "student_t", "laplace", "heteroscedastic"],
-    "subspaces": ["haar", "coordinates", "aligned", "explicit", "learned", "orthogonal", "principal_angles",
-                  "equiangular", "blocks"],
-    "kernel": ["gaussian", "softmax", "epanechnikov", "laplace", "triangular"],
-}  # fmt: skip
 
 #: Why a law is not drawn.
 NOT_DRAWN: dict[str, dict[str, str]] = {
     "regression": {"formula": "the relations change parameters, which are inside its text"},
     "noise": {"formula": "the relations change parameters, which are inside its text"},
     "subspaces": {"file": "the matrices of `explicit`, read from a file"},
+}
+
+#: Examples of the laws drawn, by family: all that the program has. Other families have few laws, which the strategies
+#: name.
+LAWS: dict[str, dict[str, Tree]] = {
+    family: {
+        law: tomllib.loads(f"example = {{ {example} }}")["example"]
+        for law, example in laws().get(family, {}).items()
+        if law not in NOT_DRAWN.get(family, {})
+    }
+    for family in ("design", "regression", "noise", "subspaces", "kernel")
 }
 
 
@@ -54,6 +56,15 @@ def covariance(seed: int, d: int) -> list[list[float]]:
     a = np.random.default_rng(seed).normal(size=(d, d))
     made: list[list[float]] = (a @ a.T / d + 0.25 * np.eye(d)).tolist()
     return made
+
+
+def like_example(draw: st.DrawFn, value: Any, d: int) -> Any:
+    """Parameters as in the example of a law, which has four dimensions, in d."""
+    if isinstance(value, dict):
+        return {name: d if name == "dim" else like_example(draw, member, d) for name, member in value.items()}
+    if isinstance(value, list) and any(isinstance(one, list) for one in value):
+        return [like_example(draw, one, d) for one in value]
+    return draw(vector(d)) if isinstance(value, list) and len(value) == 4 else value
 
 
 seeds = st.integers(0, 9)
@@ -92,7 +103,7 @@ def designs(draw: st.DrawFn, d: int, column: bool, gaussian: bool = False) -> Tr
         if count > 3 and draw(st.booleans()):
             made["standardise"] = True
         return made
-    made["dim"] = d
+    made |= like_example(draw, LAWS["design"][law], d)
     if law == "student_t":
         made["df"] = draw(st.sampled_from([1.0, 2.5, 5.0, 30.0]))
     if law == "normal":
@@ -111,16 +122,12 @@ def regressions(draw: st.DrawFn, d: int) -> Tree:
     law = draw(st.sampled_from([law for law in LAWS["regression"] if law != "file"]))
     made: Tree = {"law": law}
     terms = draw(st.integers(1, 2))
-    if law == "linear":
-        made["coefficients"] = draw(vector(d))
-    elif law == "cosines":
+    if law == "cosines":
         made |= {"amplitude": draw(vector(terms)), "frequency": draw(rows(terms, d))}
         made |= draw(st.sampled_from([{}, {"phase": [0.5] * terms}]))
     elif law == "random_cosines":
         made |= {"length_scale": draw(eighths(0.5, 4)), "terms": draw(st.sampled_from([1, 5, 64]))}
         made |= draw(st.sampled_from([{}, {"smoothness": 1.5}])) | {"seed": draw(seeds)}
-    elif law == "additive":
-        made |= {"amplitude": draw(vector(d)), "frequency": draw(vector(d))}
     elif law == "single_index":
         made |= {"direction": draw(vector(d)), "frequency": draw(eighths(0, 3))}
     elif law == "bumps":
@@ -128,17 +135,20 @@ def regressions(draw: st.DrawFn, d: int) -> Tree:
         made["widths"] = draw(vector(terms, 0.25, 2))
     elif law == "step":
         made |= {"direction": draw(vector(d)), "threshold": draw(eighths(-1, 1)), "height": draw(eighths(-2, 2))}
+    else:
+        made |= like_example(draw, LAWS["regression"][law], d)
     return made
 
 
 @st.composite
 def noises(draw: st.DrawFn, d: int) -> Tree:
-    law = draw(st.sampled_from(LAWS["noise"]))
-    made: Tree = {"law": law, "sd": draw(eighths(0, 2))}
+    law = draw(st.sampled_from([*LAWS["noise"]]))
+    sd = draw(eighths(0, 2))
+    made: Tree = {"law": law, **like_example(draw, LAWS["noise"][law], d), "sd": sd}
     if law == "student_t":
         made["df"] = draw(st.sampled_from([2.5, 5.0, 30.0]))
     if law == "heteroscedastic":
-        made |= {"slope": draw(eighths(0, 2)), "direction": draw(vector(d))}
+        made["slope"] = draw(eighths(0, 2))
     return made
 
 
@@ -165,14 +175,16 @@ def subspaces(draw: st.DrawFn, heads: int, d: int, k: int, softmax: bool, redraw
     elif law == "learned":
         made |= {"steps": 3, "batch": 4, "start": draw(st.sampled_from(["identical", "haar"]))}
         made |= {"fit": draw(st.sampled_from(["once", "per_replicate"])), "seed": draw(seeds)}
+    else:
+        made |= like_example(draw, LAWS["subspaces"][law], d)
     return made
 
 
 @st.composite
 def kernels(draw: st.DrawFn, gaussian: bool) -> Tree:
-    law = draw(st.sampled_from(["gaussian", "softmax"] if gaussian else LAWS["kernel"]))
+    law = draw(st.sampled_from(["gaussian", "softmax"] if gaussian else [*LAWS["kernel"]]))
     scale = draw(st.sampled_from([1.0, 0.5, 2.0, 0.125, 5.0, 100.0]))
-    return {"law": law, "temperature" if law == "softmax" else "bandwidth": scale}
+    return {"law": law, **{parameter: scale for parameter in LAWS["kernel"][law]}}
 
 
 @st.composite

@@ -99,6 +99,17 @@ nb::typed<nb::dict, nb::str, nb::str> labels_object() {
   return all;
 }
 
+/// The least that a scenario says of each law, in TOML, by family and name.
+nb::typed<nb::dict, nb::str, nb::dict> laws_object() {
+  nb::dict families;
+  for (const LawDescription& law : describe_laws()) {
+    const char* family = law.family.c_str();
+    if (!families.contains(family)) families[family] = nb::dict();
+    nb::cast<nb::dict>(families[family])[law.name.c_str()] = law.example;
+  }
+  return families;
+}
+
 }  // namespace
 
 NB_MODULE(_engine, module) {
@@ -132,6 +143,7 @@ NB_MODULE(_engine, module) {
   module.def("toml_of", &toml_of, nb::arg("document"));
   module.def("set_of", &set_of, nb::arg("key"), nb::arg("value"));
   module.def("labels", &labels_object);
+  module.def("laws", &laws_object);
   module.def("axis_title", &tools::axis_title, nb::arg("key"));
   module.def("level_labels", &tools::level_labels, nb::arg("written"), nb::arg("most"));
   module.def("figure_words", &tools::figure_words, nb::arg("figure"));

@@ -15,7 +15,7 @@ import headlab as hl
 import matplotlib
 import numpy as np
 import pytest
-from headlab import _axes, plot
+from headlab import _axes, _engine, plot
 
 matplotlib.use("Agg")
 
@@ -316,7 +316,10 @@ def test_pictures_have_error_bars(small: dict[str, Any]) -> None:
     assert ax.get_ylabel() == "mean squared error and its terms"
     data = ax.containers[0].lines[0].get_ydata()
     assert np.array_equal(data, r["mse"])
-    assert r.plot.figure("output_correlation", over="heads.kernel.bandwidth").containers[0].has_yerr
+    frame = r.frame
+    for name in _engine.labels():  # whatever the program lists
+        assert r.plot.figure(name, over="heads.kernel.bandwidth").containers[0].has_yerr, name
+        assert np.array_equal(frame[f"{name}_mcse"], r[f"{name}_mcse"]), name
     bars = r.plot.decomposition()
     assert any(getattr(c, "has_yerr", False) for c in bars.containers)
     assert len(r.plot.covariance(condition=1, query=1).texts) == 4
