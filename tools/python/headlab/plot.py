@@ -96,6 +96,7 @@ def draw(
     :param dpi (int): Of a PNG.
     :returns list of str: A line for everything that could not be used.
     :raises ScenarioError: Another ending; a key or figure that the result does not have.
+    :raises RunError: The file cannot be written; one that was there stays.
     """
     target = path_text("path", path)
     kind = os.path.splitext(target)[1].lower()
@@ -124,11 +125,11 @@ def draw(
         )  # fmt: skip
         with translated():
             svg, notes = _engine.plot(arguments)
-    if kind == ".svg":
-        with open(target, "w", encoding="utf-8") as file:
-            file.write(svg)
-    elif kind == ".pdf":
-        cairosvg.svg2pdf(bytestring=svg.encode(), write_to=target)
-    else:
-        cairosvg.svg2png(bytestring=svg.encode(), write_to=target, dpi=dpi)
+    content = svg.encode()
+    if kind == ".pdf":
+        content = cairosvg.svg2pdf(bytestring=content)
+    elif kind == ".png":
+        content = cairosvg.svg2png(bytestring=content, dpi=dpi)
+    with translated():
+        _engine.write_file(target, content)
     return list(notes)

@@ -11,6 +11,7 @@
 #include <nanobind/stl/vector.h>
 #include <string_view>
 
+#include "engine/files/atomic_file.h"
 #include "engine/files/error.h"
 #include "engine/files/models/import_heads.h"
 #include "engine/files/models/model_checkpoint.h"
@@ -374,6 +375,14 @@ void bind_studies(nb::module_& module) {
   bind_arguments<tools::PlotArguments>(module, "PlotArguments");
   module.def("plot", &plot, nb::arg("arguments"));
   module.def("report", &report, nb::arg("path"), nb::arg("folders"), nb::arg("documents"));
+  module.def(
+      "write_file",
+      [](const std::string& path, const nb::bytes& content) {
+        const std::string_view bytes(content.c_str(), content.size());
+        const nb::gil_scoped_release released;
+        write_atomically(path, bytes);
+      },
+      nb::arg("path"), nb::arg("content"));
 }
 
 }  // namespace headlab::python

@@ -401,6 +401,10 @@ def test_pictures_of_reports_become_files(small: dict[str, Any], tmp_path: Path)
         plot.draw(r, tmp_path / "n.svg", "mse", where={"n": 11})
     with pytest.raises(hl.ScenarioError, match="needs an ending of .svg, .pdf or .png"):
         plot.draw(r, tmp_path / "a.gif")
+    for name in ("full.svg", "full.pdf"):
+        (tmp_path / name).symlink_to("/dev/full")
+        with pytest.raises(hl.RunError, match=f"{name}: cannot be written .No space left on device"):
+            plot.draw(r, tmp_path / name)
     with pytest.raises(hl.ScenarioError, match="mze is unknown"):
         plot.draw(r, tmp_path / "c.svg", "mze")
     assert not (tmp_path / "c.svg").exists()
