@@ -267,6 +267,12 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   file(CHMOD ${check_dir}/curt PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
   headlab_check(faults_find_a_line_without_its_cause tools FINDS "theory, 28 at call" COMMAND ${faults} ${check_dir}/curt
                 $<TARGET_FILE:headlab_fault_injector> --kinds 28 --most 2 --only theory)
+  # One that hangs where a file was left half written.
+  file(WRITE ${check_dir}/stuck "#!/bin/sh\n[ -z \"$(find . -name '*.tmp-*')\" ] || exec sleep 60\n\
+exec '${PROJECT_BINARY_DIR}/headlab' \"$@\"\n")
+  file(CHMOD ${check_dir}/stuck PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+  headlab_check(faults_find_a_command_that_hangs tools FINDS "does not end.*1 broken promises" COMMAND ${faults}
+                ${check_dir}/stuck $<TARGET_FILE:headlab_fault_injector> --kinds kill --most 2 --only theory --hangs 10)
   headlab_check(faults_find_a_new_command tools FINDS "rewind: has no row in COMMANDS"
                 COMMAND ${faults} ${check_dir}/newer $<TARGET_FILE:headlab_fault_injector>)
 endif()

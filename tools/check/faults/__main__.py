@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills commands of headlab, and fails their calls of the system, one call at a time.
 
-faults HEADLAB INJECTOR [--most N] [--only NAME]... [--kinds KIND,...] [--part I/N]
+faults HEADLAB INJECTOR [--most N] [--most-memory N] [--only NAME]... [--kinds KIND,...] [--part I/N] [--hangs SECONDS]
 
 Each command is run in a folder with files of a user, and the K-th call of the system that concerns a
-file there fails, for every K, or for N of them, drawn for each command and kind (--most). Promised:
+file there fails, for every K, or for N of them, drawn for each command and kind (--most). A command that
+does not end in 120 s, or so many seconds (--hangs), breaks a promise too. Promised:
 
 kill      the same command again, or with what its message offers, ends with the bits of a run that was
           not killed; no file of the user is changed, and no temporary one is left
@@ -48,7 +49,6 @@ KINDS = {"kill": CHANGES, "28": CHANGES, "122": CHANGES, "5": CHANGES, "24": CHA
          "INT": CHANGES, "TERM": CHANGES, "read-5": READS, "read-24": READS, "read-4": READS, "read-short": READS,
          "read-INT": READS, "read-TERM": READS, "memory": MEMORY}
 SIGNALS = {"INT": signal.SIGINT, "TERM": signal.SIGTERM}
-ENDS_S = 120
 # Whose allocations that fail the program cannot answer for: objects, and functions in the program itself.
 LIBRARIES = ("/libhdf5", "/libnetcdf")
 COMPILED_IN = ("CLI::",)
@@ -133,8 +133,8 @@ CONFIG = json.dumps({"model_type": "llama", "num_attention_heads": 4, "num_key_v
 class World:
     """A folder with the inputs of all commands."""
 
-    def __init__(self, headlab, injector, folder):
-        self.headlab, self.injector, self.folder = headlab, injector, folder
+    def __init__(self, headlab, injector, folder, hangs_s):
+        self.headlab, self.injector, self.folder, self.hangs_s = headlab, injector, folder, hangs_s
         self.start = folder / "start"
         self.start.mkdir()
         for path in WORLD.glob("*.toml"):
@@ -158,7 +158,7 @@ class World:
         if count:
             environment["HEADLAB_FAULT_COUNT"] = str(count)
         return subprocess.run([self.headlab, *line.split()], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, errors="replace", timeout=ENDS_S)
+                              capture_output=True, text=True, errors="replace", timeout=self.hangs_s)
 
     def fresh(self, name, source):
         folder = self.folder / name
@@ -329,10 +329,7 @@ class Study:
         calls = KINDS[kind]
         number = SIGNALS.get(kind.removeprefix("read-"))
         fault = f"signal-{number.value}" if number else {"memory": "12"}.get(kind, kind.removeprefix("read-"))
-        try:
-            done = self.world.run(folder, self.command.line, call, calls, fault, mark)
-        except subprocess.TimeoutExpired:
-            return ["does not end"]
+        done = self.world.run(folder, self.command.line, call, calls, fault, mark)
         if not mark.exists():
             return []  # it makes fewer calls this time
         found = self.lost(folder)
@@ -368,6 +365,7 @@ def main():
     parser.add_argument("injector", type=Path)
     parser.add_argument("--most", type=int)
     parser.add_argument("--most-memory", type=int, default=20)
+    parser.add_argument("--hangs", type=float, default=120)
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--part", default="1/1", help="every N-th command from the I-th on")
@@ -378,7 +376,8 @@ def main():
         raise SystemExit("\n".join(f"{name}: has no row in COMMANDS" for name in sorted(missing)))
     broken = 0
     with tempfile.TemporaryDirectory() as folder:
-        world = World(arguments.headlab.resolve(), arguments.injector.resolve(), Path(folder).resolve())
+        world = World(arguments.headlab.resolve(), arguments.injector.resolve(), Path(folder).resolve(),
+                      arguments.hangs)
         for command in COMMANDS[first - 1::parts]:
             if arguments.only and command.name not in arguments.only:
                 continue
@@ -389,7 +388,10 @@ def main():
                 tried = drawn(count, most, command.name, kind)
                 faults = 0
                 for call in tried:
-                    problems = study.problems(kind, call)
+                    try:
+                        problems = study.problems(kind, call)
+                    except subprocess.TimeoutExpired as late:  # of the command, or of one that comes after it
+                        problems = [f"does not end: {' '.join(map(str, late.cmd[1:]))}"]
                     faults += bool(problems)
                     for problem in problems:
                         print(f"{command.name}, {kind} at call {call}: {problem}", flush=True)
