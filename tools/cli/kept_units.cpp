@@ -76,7 +76,8 @@ KeptUnits::KeptUnits(const CommonArguments& run, const std::string& command, con
     if (!quiet_) std::cerr << "headlab: " << shard_ << " (" << choice.chosen_by << ")\n";
   }
   const std::string name = units_file_name(plan.shard, plan.shards);
-  folder_->claim(".headlab-lock-" + name, "another task is writing " + name, run.resume);
+  folder_->claim(".headlab-lock-" + name, "another task is writing " + name,
+                 patience_of(run.resume));
   const std::vector<std::string> there =
       run.shard ? std::vector<std::string>{name} : units_files_in(*run.out);
   if (!run.resume && !run.overwrite) folder_->require_none_of(there, resume_or_overwrite);

@@ -15,6 +15,7 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/temporary_path.h"
+#include "tools/cli/stop_signal.h"
 
 namespace headlab::tools {
 namespace fs = std::filesystem;
@@ -64,22 +65,33 @@ OutputFolder::OutputFolder(const std::string& path) : path_(path) {
   try_folder("--out", path_, path_);
 }
 
-void OutputFolder::claim(const std::string& lock_name, const std::string& busy, bool resumes) {
+void OutputFolder::claim(const std::string& lock_name, const std::string& busy,
+                         std::chrono::milliseconds patience) {
+  constexpr std::chrono::milliseconds again{50};
   const std::string path = lock_path_ = file(lock_name);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(resumes ? 3 : 0);
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   for (bool locked = false; !locked;) {
-    lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (lock_ < 0) return;
+    constexpr int flags = O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+    lock_ = ::open(path.c_str(), flags | O_RDWR, 0666);
+    // That of another user may still be read.
+    if (lock_ < 0 && errno == EACCES) lock_ = ::open(path.c_str(), flags | O_RDONLY, 0666);
+    if (lock_ < 0) {
+      reject_path("--out", path, std::string("cannot be locked (") + std::strerror(errno) + ")");
+    }
     if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
       const bool taken = errno == EWOULDBLOCK;
+      struct stat other = {};
+      const bool stopping =
+          patience.count() > 0 && ::fstat(lock_, &other) == 0 && other.st_size > 0;
       ::close(std::exchange(lock_, -1));
       // A file system without locks keeps nobody out.
       if (!taken) {
         ::unlink(path.c_str());
         return;
       }
-      if (std::chrono::steady_clock::now() < deadline) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      if (stopping || std::chrono::steady_clock::now() < deadline) {
+        if (stop_requested()) throw Stopped();
+        std::this_thread::sleep_for(again);
         continue;
       }
       throw InvalidInput("--out: " + one_line(path_.string()) + ": " + busy +
@@ -92,6 +104,8 @@ void OutputFolder::claim(const std::string& lock_name, const std::string& busy, 
     if (!locked) ::close(std::exchange(lock_, -1));
   }
   lock_file_.emplace(path);
+  // A run that was killed may have left what it said.
+  if (::ftruncate(lock_, 0) == 0) write_stop_to(lock_);
 }
 
 bool is_claimed(const std::string& folder, const std::string& lock_name) {
@@ -111,6 +125,7 @@ void OutputFolder::require_none_of(const std::vector<std::string>& names,
 
 OutputFolder::~OutputFolder() {
   if (lock_ >= 0) {
+    forget_stop_file(lock_);
     ::unlink(lock_path_.c_str());
     ::close(lock_);
   }

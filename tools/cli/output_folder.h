@@ -2,6 +2,7 @@
 /// \file Where results go, and finding out that they can before anything is simulated.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -28,10 +29,12 @@ class OutputFolder {
   /// another run is at work.
   /// \param lock_name  the file that is locked: one for each group of files
   /// \param busy       what the message says of the other one
-  /// \param resumes    waits for three seconds first: a scheduler may begin a task again while the
-  ///                   one that it has stopped writes what it has
+  /// \param patience   what another run has to say by, in the lock's file, that it was stopped; it
+  ///                   may then take as long as it takes to write what it has. Throws Stopped where
+  ///                   this command is stopped meanwhile
   void claim(const std::string& lock_name = ".headlab-lock",
-             const std::string& busy = "another run is writing there", bool resumes = false);
+             const std::string& busy = "another run is writing there",
+             std::chrono::milliseconds patience = {});
 
   /// Throws InvalidInput where one of these files is in the folder, naming it and `options`, with
   /// which the command would be accepted.
@@ -44,6 +47,12 @@ class OutputFolder {
   int lock_ = -1;  ///< its descriptor
   std::optional<ScratchPath> lock_file_;
 };
+
+/// Of a command that resumes: a scheduler may begin a task again while the one that it has stopped
+/// writes what it has.
+constexpr std::chrono::milliseconds patience_of(bool resumes) {
+  return std::chrono::seconds(resumes ? 3 : 0);
+}
 
 /// True where a command that is running has claimed `lock_name` in the folder.
 bool is_claimed(const std::string& folder, const std::string& lock_name);

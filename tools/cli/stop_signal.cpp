@@ -11,6 +11,8 @@
 #include <system_error>
 #include <thread>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 #include "engine/files/atomic_file.h"
 #include "tools/cli/exit_code.h"
@@ -30,6 +32,7 @@ struct Command {
   std::mutex mutex;
   bool can_stop = false;  ///< it looks at the flag
   int keeps = 0;          ///< number of KeepsWork
+  std::vector<int> stop_files = {};
 };
 
 /// Never destroyed: a signal may come while the program ends.
@@ -58,6 +61,14 @@ void clear_progress() {
   if (::isatty(STDERR_FILENO) == 1) say("\r\x1b[K");
 }
 
+/// To be called with the mutex.
+void write_stop_files() {
+  constexpr std::string_view stopping = "stopping\n";
+  for (const int file : std::exchange(command().stop_files, {})) {
+    [[maybe_unused]] const ssize_t written = ::write(file, stopping.data(), stopping.size());
+  }
+}
+
 /// Has SIGALRM come in this time, and no more at another one.
 void alarm_in(Clock::duration time) {
   const auto us = std::max<std::chrono::microseconds::rep>(
@@ -71,6 +82,7 @@ void alarm_in(Clock::duration time) {
 void end_late() {
   const std::lock_guard lock(command().mutex);
   if (!command().can_stop) return;
+  write_stop_files();
   if (command().keeps > 0) return alarm_in(again);
   clear_progress();
   say(stop_asked ? "headlab: interrupted: kept nothing\n"
@@ -106,6 +118,7 @@ void watch(sigset_t signals) {
     say("headlab: stopping; again to quit at once\n");
     const std::lock_guard lock(command().mutex);
     stop_asked = true;
+    write_stop_files();
     alarm_in(patience);
   }
 }
@@ -154,6 +167,17 @@ bool stop_requested() {
 void end_on_signals() {
   const std::lock_guard lock(command().mutex);
   command().can_stop = false;
+}
+
+void write_stop_to(int file) {
+  const std::lock_guard lock(command().mutex);
+  command().stop_files.push_back(file);
+  if (stop_asked) write_stop_files();
+}
+
+void forget_stop_file(int file) {
+  const std::lock_guard lock(command().mutex);
+  std::erase(command().stop_files, file);
 }
 
 KeepsWork::KeepsWork() {

@@ -34,6 +34,11 @@ void stop_at(std::chrono::steady_clock::time_point deadline);
 /// Once nothing looks at the flag any more: a signal makes the program quit again.
 void end_on_signals();
 
+/// Writes into this open file, once, that a stop was asked for: now, or when it is. Until the file
+/// is closed, which forget_stop_file() comes before.
+void write_stop_to(int file);
+void forget_stop_file(int file);
+
 /// While one lives, the command has work to keep, and ends by itself however long that takes.
 class KeepsWork {
  public:

@@ -83,6 +83,10 @@ TEST(StopSignal, EndsWhatIsDeepInALibraryAndKeepsNothing) {
     take_long();
     ::_exit(by_itself);
   });
+  const Deep telling([] {
+    write_stop_to(STDERR_FILENO);
+    stop();
+  });
   using Ending = std::pair<int, std::string>;
   const std::string interrupted = stopping + "headlab: interrupted: kept nothing\n";
   EXPECT_EQ(signalled.end(), Ending(6, interrupted));
@@ -90,6 +94,7 @@ TEST(StopSignal, EndsWhatIsDeepInALibraryAndKeepsNothing) {
   EXPECT_EQ(asked_before.end(), Ending(6, interrupted));
   EXPECT_EQ(kept.end(), Ending(6, stopping + "kept\nheadlab: interrupted: kept nothing\n"));
   EXPECT_EQ(writing.end(), Ending(by_itself, stopping));
+  EXPECT_EQ(telling.end(), Ending(6, stopping + "stopping\nheadlab: interrupted: kept nothing\n"));
 }
 
 }  // namespace

@@ -207,7 +207,8 @@ ExitCode run_shard(const RunArguments& arguments, const std::shared_ptr<const Sc
   const std::string name = shard_file_name(choice.shard, choice.shards);
   const std::string path = folder.file(name);
   require_no_input("--out", path, scenario->inputs);
-  folder.claim(lock_name_of(name), "another task is writing " + name, arguments.resume);
+  folder.claim(lock_name_of(name), "another task is writing " + name,
+               patience_of(arguments.resume));
   require_no_other_cut(*arguments.out, choice.shards);
   if (fs::exists(folder.file("results.nc"))) {
     throw InvalidInput("--shard: " + one_line(*arguments.out) +
