@@ -15,6 +15,7 @@
 #include "engine/scenario/scenario.h"
 #include "kernels/laws.h"
 #include "kernels/plan.h"
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 
@@ -181,6 +182,7 @@ const Theory& Experiment::theory(std::size_t which, TheorySource source) {
   const auto key = std::pair(which, source);
   auto at = theories_.find(key);
   if (at == theories_.end()) {
+    const StopScope scope(session_.stop_hook());
     try {
       const Theory theory =
           substitutes_.closed_forms
@@ -189,6 +191,8 @@ const Theory& Experiment::theory(std::size_t which, TheorySource source) {
       at = theories_.emplace(key, theory).first;
     } catch (const InvalidInput& error) {
       throw ClosedFormDeclines(error.what());
+    } catch (const WorkStopped&) {
+      throw TimeIsUp();
     }
   }
   return at->second;

@@ -134,7 +134,7 @@ std::string calibration_sentence(const CalibrationRecord& record = calibration_r
 
 /// What `headlab validate --calibrate` repeats: claims known to be true, claims known to be false,
 /// and figures known exactly, on the backend of the session. Closed forms are computed here,
-/// once, on its threads.
+/// once, on its threads. Throws WorkStopped where the session is to stop.
 std::vector<CalibrationStudy> calibration_studies(const Session& session);
 
 }  // namespace headlab

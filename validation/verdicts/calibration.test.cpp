@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/verdicts/calibration.h"
 
+#include <atomic>
 #include <fstream>
 #include <mutex>
 #include <set>
@@ -11,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/error.h"
+#include "kernels/statistics/stopping.h"
 #include "kernels/testing/paths.h"
 
 namespace headlab {
@@ -108,6 +110,11 @@ TEST(Calibrate, HandsOnWhatGoesWrongInARun) {
   study.trial = [](std::uint64_t) { return std::vector<bool>{true}; };
   EXPECT_THROW(calibrate({study}, {.threads = 2}), std::logic_error);
   EXPECT_THROW(calibrate({known_scenario()}, {.backend = "abacus"}), InvalidInput);
+}
+
+TEST(CalibrationStudies, StopWhileTheirClosedFormsAreComputed) {
+  const std::atomic<bool> stop = true;
+  EXPECT_THROW(calibration_studies({.backend = "cpu", .threads = 1, .stop = &stop}), WorkStopped);
 }
 
 TEST(CalibrationStudies, TurnOutAsTheyMustInAFewRuns) {

@@ -8,6 +8,7 @@
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/subspaces.h"
 #include "kernels/plan.h"
+#include "kernels/statistics/stopping.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 #include "validation/diversity/indices.h"
@@ -182,6 +183,7 @@ CalibrationStudy intervals(const std::string& name, const std::string& world,
 }  // namespace
 
 std::vector<CalibrationStudy> calibration_studies(const Session& session) {
+  const StopScope scope(session.stop_hook());
   const BackendChoice& backend = session.backend;
   const int threads = session.threads;
   const ClaimForm& closed_form = find_form(find_claim("decomposition"), "exact finite n");

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/files/words.h"
+#include "kernels/statistics/stopping.h"
 #include "validation/statistics/comparison.h"
 #include "validation/verdicts/calibration_worlds.h"
 
@@ -141,6 +142,7 @@ double gain_of_all(int k, int m) {
     ++cells;
     std::size_t i = 0;
     while (i < at.size() && ++at[i] == m) at[i++] = 0;
+    if (i == at.size() - 1) stop_point();
     if (i == at.size()) return sum / cells;
   }
 }

@@ -9,6 +9,7 @@
 #include "engine/files/error.h"
 #include "engine/scenario/world.h"
 #include "engine/testing/refusal.h"
+#include "kernels/statistics/stopping.h"
 #include "validation/claims/stated_claim.h"
 #include "validation/statistics/comparison.h"
 
@@ -196,6 +197,20 @@ TEST(Validate, ClosedFormsCanBeGiven) {
   Theory wrong = truth;
   wrong.figures.queries[0].head_bias[1].value += 1;
   EXPECT_EQ(with(wrong), Verdict::refuted);
+  // One that takes long stops within.
+  std::atomic<bool> stop = false;
+  bool went_on = false;
+  const ClosedForms slow = [&](const Condition&, TheorySource) {
+    stop = true;
+    stop_point();
+    went_on = true;
+    return truth;
+  };
+  const Validation stopped = validate_scenario(text, {.threads = 1, .stop = &stop},
+                                               {.substitutes = Substitutes{.closed_forms = slow}});
+  EXPECT_FALSE(went_on);
+  EXPECT_FALSE(stopped.outcome.complete);
+  EXPECT_EQ(stopped.rows.at(0).verdict, Verdict::unresolved);
 }
 
 }  // namespace
