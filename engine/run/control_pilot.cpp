@@ -409,16 +409,12 @@ void fit_query(const Plan& plan, std::span<const double> statistics, std::size_t
   }
   if (!adjusts) most = -1;
   append(controls.use.estimates, {least, most});
-  for (std::size_t h = 0; h < heads; ++h) {
-    for (std::size_t l = h; l < heads; ++l) {
-      controls.use.covariance_left.push_back(
-          fit.covariance_left(h, l, of_heads[h].adjustments, of_heads[l].adjustments));
-    }
-  }
 
   std::vector<FittedAdjustment> of_pairs;
   for (std::size_t h = 0; h < heads; ++h) {
     for (std::size_t l = h; l < heads; ++l) {
+      controls.use.covariance_left.push_back(
+          fit.covariance_left(h, l, of_heads[h].adjustments, of_heads[l].adjustments));
       const std::size_t a = std::min(like[h], like[l]), b = std::max(like[h], like[l]);
       // Pairs like it come first.
       of_pairs.push_back(a == h && b == l ? fit.of_noise(h, l) : of_pairs[layout.pair(a, b)]);
@@ -460,9 +456,7 @@ std::vector<SumRounding> sum_roundings(const Backend& backend, const Plan& plan,
   std::vector<Moments> of_cpu(count);
   make_backend("cpu")->worker(plan)->run({.first = 0, .count = count, .node = 1}, of_cpu);
   std::vector<double> compared;
-  for (const Moments& one : of_cpu) {
-    compared.insert(compared.end(), one.mean.begin(), one.mean.end());
-  }
+  for (const Moments& one : of_cpu) append(compared, one.mean);
   const double size = regression_size(layout, statistics);
   for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
     const QueryPilot pilot(layout, statistics, q), exact(layout, compared, q);
@@ -537,12 +531,11 @@ bool find_controls(const Condition& condition, Preparation& found, const Session
   if (controls->controls.means.log_scale.empty()) return false;
   const Plan plan = control_pilot_plan(condition, found, controls->controls.means);
   const std::vector<double> statistics = replicates_of(plan, law->pilot, session);
-  const auto queries = static_cast<std::size_t>(plan.queries);
   const MomentLayout layout = plan.layout();
   const std::vector<SumRounding> roundings = sum_roundings(*session.backend, plan, statistics);
   const auto heads = static_cast<std::size_t>(plan.heads);
   const double size = regression_size(layout, statistics);
-  for (std::size_t q = 0; q < queries; ++q) {
+  for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
     fit_query(plan, statistics, q, std::span(roundings).subspan(q * heads, heads), size, *controls);
   }
   controls->replicates = law->pilot;
