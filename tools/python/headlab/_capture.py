@@ -261,7 +261,6 @@ class Capture:
     def activations(self, document: Any = None) -> Activations:
         """All batches as one; `document` numbers the document of each sequence.
 
-        :param document (array [B], optional): The document of each sequence; each its own without it.
         :returns Activations: Arrays of every layer, [B, H, T, k] and so on (docs/heads-on-text.md).
         :raises ScenarioError: No forward pass was captured, or no gradient reached a layer.
         """

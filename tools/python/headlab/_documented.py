@@ -19,6 +19,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 SHARED = {
     "ax": ("matplotlib Axes, optional", "Where to draw; new ones without it."),
     "backend": ('"auto", "reference", "cpu" or "cuda"', 'What computes; "auto" takes the GPU where there is one.'),
+    "document": ("array [B], optional", "The document of each sequence; each its own without it."),
+    "figure": ("str", "Name of a figure, as list(r) has them."),
     "layer": ("int, optional", "One layer, by its number in the model; all without it."),
     "layers": ("list of int, optional", "Layers by their numbers in the model; all without it."),
     "max_time": ("float or str, optional", 'Seconds, or a text as "30m", after which the work stops.'),

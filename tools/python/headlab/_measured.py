@@ -228,7 +228,6 @@ def measure(
     :param source (Activations, Capture, dict, path or model): What is measured; a model goes with `batches`.
     :param batches (iterable, optional): Inputs of the model, with labels.
     :param labels ("data", "model" or None): Which loss the gradients are of.
-    :param document (array [B], optional): The document of each sequence; each its own without it.
     :param queries (int, optional): Queries of each sequence whose weights are compared; all without it.
     :param seed (int): Of the draw of queries.
     :param target ("output", "next_token" or "array", optional): Adds the terms across contexts.

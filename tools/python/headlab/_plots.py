@@ -168,7 +168,6 @@ class Plots:
     def figure(self, figure: str, over: str | None = None, ax: Axes | None = None) -> Axes:
         """One figure of each condition, over a swept key; a line for each value of the others.
 
-        :param figure (str): Name of a figure, as list(r) has them.
         :returns matplotlib Axes: Error bars are two standard errors, in the unit of the figure.
         :raises ScenarioError: Several swept keys and none chosen.
         """
@@ -337,7 +336,6 @@ class Plots:
     def convergence(self, figure: str = "mse", ax: Axes | None = None) -> Axes:
         """MSE with its standard error by the number of replicates, from the nodes.
 
-        :param figure (str): Name of a figure, as list(r) has them.
         :returns matplotlib Axes: Estimates over replicates, in the unit of the figure.
         :raises ScenarioError: A result without nodes.
         """

@@ -174,7 +174,6 @@ class Plan(_Edits):
         loss of the whole model, and the mean and the least cost of `random` drawn orders.
 
         :param loss (callable): Gives an array [B] of nats of each sequence.
-        :param document (array [B], optional): The document of each sequence; each its own without it.
         :param steps (list of int, optional): Numbers of steps, a row each; all steps at once without it.
         :param random (int): Random orders to compare with.
         :param seed (int): Of the random orders.

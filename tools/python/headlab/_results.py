@@ -212,8 +212,6 @@ class Result(Tabular, Labelled):
         Conditions of one seed share their draws, so that the difference is known far better than
         either figure.
 
-        :param figure (str): Name of a figure, as list(r) has them.
-        :param over (str, optional): The swept key along the axis, where there are several.
         :param against (str, optional): The reference, as "#0" or "KEY=VALUE".
         :returns Difference: values and mcse [condition], in the unit of the figure.
         :raises ScenarioError: Both or none of `over` and `against`.

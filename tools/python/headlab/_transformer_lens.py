@@ -61,7 +61,6 @@ def from_transformer_lens(
 
     :param cache (ActivationCache or dict): Arrays by the names of their hooks.
     :param model (HookedTransformer): The model they are of.
-    :param document (array [B], optional): The document of each sequence; each its own without it.
     :returns Activations: Arrays of every layer, axes in the order of headlab.
     :raises ScenarioError: A hook that is missing, by its name.
     """
