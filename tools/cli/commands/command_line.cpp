@@ -53,28 +53,29 @@ void add_command(CLI::App& app, const Command& command) {
   }
 }
 
+/// What a figure is, and its heading in tables where it has one.
+std::string figure_paragraph(const std::string& name, const std::string& doc,
+                             const std::string& heading, std::size_t width) {
+  return wrapped("  " + left(name + " ", 22) + doc +
+                     (heading.empty() ? "" : "; in tables \"" + heading + "\""),
+                 width, 24) +
+         "\n";
+}
+
 /// Visitor that writes a paragraph for each field.
 struct FigureParagraphs {
   std::size_t width;
   std::string text = {};
   template <class T>
   void operator()(const char* name, const T&, const char* doc, const FieldText& field = {}) {
-    const std::string label = *field.title ? field.title : field.label;
-    text += wrapped("  " + left(name, 22) + doc +
-                        (label.empty() ? "" : "; in tables \"" + label + "\""),
-                    width, 24) +
-            "\n";
+    text += figure_paragraph(name, doc, *field.title ? field.title : field.label, width);
   }
 };
 
 std::string layers_help(std::size_t width) {
   std::string text;
   for (const LayerMetricDescription& metric : layer_metric_descriptions()) {
-    const std::string heading = layer_heading(metric.name);
-    text += wrapped("  " + left(metric.name, 22) + metric.doc +
-                        (heading.empty() ? "" : "; in tables \"" + heading + "\""),
-                    width, 24) +
-            "\n";
+    text += figure_paragraph(metric.name, metric.doc, layer_heading(metric.name), width);
   }
   return text;
 }
