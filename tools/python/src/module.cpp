@@ -100,7 +100,7 @@ nb::typed<nb::dict, nb::str, nb::str> labels_object() {
 }
 
 /// The least that a scenario says of each law, in TOML, by family and name.
-nb::typed<nb::dict, nb::str, nb::dict> laws_object() {
+nb::typed<nb::dict, nb::str, nb::typed<nb::dict, nb::str, nb::str>> laws_object() {
   nb::dict families;
   for (const LawDescription& law : describe_laws()) {
     const char* family = law.family.c_str();
