@@ -4,7 +4,7 @@
 
 report_check.py HEADLAB [--browser]: runs HEADLAB in a temporary folder. Without --browser the reports
 are parsed as XML: every figure has its role, title, description and table, and nothing is asked of a
-network. With it they are opened in headless Chromium in light, dark and print: every figure is visible,
+network. With it they are opened in headless Chromium in light, dark, narrow and print: every figure is visible,
 its texts are readable and do not overlap, nothing is folded on paper, and no request is made. Exit code 77 where there is no
 Chromium. Each check is tried on a page with a planted fault, which it has to find.
 """
@@ -133,20 +133,22 @@ def figure_faults(root):
         yield "has an id twice"
     for figure in figures:
         name = figure.get("id")
-        svg = figure.find(f".//{SVG}svg")
-        if svg is None or svg.get("role") != "img":
-            yield f"{name}: no role img"
-            continue
-        for tag, attribute in (("title", "aria-labelledby"), ("desc", "aria-describedby")):
-            node = svg.find(f"{SVG}{tag}")
-            if node is None or not (node.text or "").strip() or node.get("id") != svg.get(attribute):
-                yield f"{name}: no {tag}"
-        if not (svg.findtext(f"{SVG}desc") or "").rstrip().endswith("."):
-            yield f"{name}: its description is not a sentence"
+        pictures = figure.findall(f".//{SVG}svg")
+        if len(pictures) != 2:
+            yield f"{name}: has {len(pictures)} pictures, not one for wide and one for narrow windows"
         if figure.find(f".//{HTML}details//{HTML}table") is None:
             yield f"{name}: no table"
-        if "nan" in ElementTree.tostring(svg, encoding="unicode").lower().replace("finan", ""):
-            yield f"{name}: a NaN"
+        for svg in pictures:
+            if svg.get("role") != "img":
+                yield f"{name}: no role img"
+            for tag, attribute in (("title", "aria-labelledby"), ("desc", "aria-describedby")):
+                node = svg.find(f"{SVG}{tag}")
+                if node is None or not (node.text or "").strip() or node.get("id") != svg.get(attribute):
+                    yield f"{name}: no {tag}"
+            if not (svg.findtext(f"{SVG}desc") or "").rstrip().endswith("."):
+                yield f"{name}: its description is not a sentence"
+            if "nan" in ElementTree.tostring(svg, encoding="unicode").lower().replace("finan", ""):
+                yield f"{name}: a NaN"
 
 
 def outline_faults(root):
@@ -297,12 +299,17 @@ function look(page, document, window, mode) {
   for (const folded of document.querySelectorAll("details"))
     if (mode === "print" && ![...folded.children].every((inside) => inside.checkVisibility()))
       say("folded on paper: " + folded.firstElementChild.textContent);
+  pictures(document, window, say, ground);
+}
+function pictures(document, window, say, ground) {
   const figures = document.querySelectorAll("figure");
   if (figures.length === 0) say("no figure");
   for (const figure of figures) {
-    const svg = figure.querySelector("svg");
+    const all = [...figure.querySelectorAll("svg")];
+    const svg = all.find((one) => one.checkVisibility()) ?? all[0];
     const box = svg.getBoundingClientRect();
     if (!(box.width > 200 && box.height > 40)) say(figure.id + " has no size");
+    if (box.right > window.innerWidth) say(figure.id + " goes beyond the window");
     if (!svg.checkVisibility({opacityProperty: true, visibilityProperty: true})) say(figure.id + " is hidden");
     const drawn = [...svg.querySelectorAll("path")].filter((path) => {
       const style = window.getComputedStyle(path);
@@ -312,8 +319,8 @@ function look(page, document, window, mode) {
     if (drawn.length < 3) say(figure.id + " has no ink");
     const texts = [...svg.querySelectorAll("text")].filter((text) => !text.getAttribute("transform"));
     for (const text of svg.querySelectorAll("text")) {
-      // Black numbers stand on cells of a strong colour (tools/report/heat_map.test.cpp).
-      const on_cell = text.classList.contains("ink");
+      // Such numbers stand on cells of a strong colour (tools/report/heat_map.test.cpp).
+      const on_cell = text.classList.contains("ink") || text.classList.contains("ground");
       if (!on_cell && Math.abs(light(window.getComputedStyle(text).fill) - ground) < 0.3)
         say(figure.id + ": faint: " + text.textContent);
       const place = text.getBoundingClientRect();
@@ -334,7 +341,9 @@ for (const page of pages) {
     const inside = frame.contentDocument, window = frame.contentWindow;
     look(page, inside, window, "MODE");
     frame.style.width = "400px";
-    wide(inside, window, (text) => found.push(page + ", narrow: " + text));
+    const narrow = (text) => found.push(page + ", narrow: " + text);
+    wide(inside, window, narrow);
+    pictures(inside, window, narrow, light(window.getComputedStyle(inside.body).backgroundColor));
     frame.style.width = "820px";
     const rules = inside.styleSheets[0].cssRules;
     for (const rule of [...rules])
@@ -404,7 +413,8 @@ def check_in_browser(program, folder, pages):
             ("</style>", "svg{font-size:40px}</style>", "overlap"),
             ("</style>", "svg{font-size:40px}</style>", "outside"),
             ("</style>", "h1{white-space:pre;width:2000px}</style>", "the page is"),
-            ("</style>", "dd{overflow:visible!important}</style>", "narrow: the page is"),
+            ("</style>", "dd{min-width:40rem}</style>", "narrow: the page is"),
+            ("</style>", ".narrow svg{width:40rem}</style>", "goes beyond the window"),
             ("</style>", "path{fill:none!important;stroke:none!important}</style>", "no ink")):
         # The last rule counts, in print too.
         wrong.write_text(text.replace(before, after))

@@ -144,7 +144,6 @@ std::vector<Picture> allocation_figures(const Source& source) {
                                   ? limits
                                   : "Of " + all.front().title + ": " + continued(limits),
                               shows_text(shown.size(), all.size(), "selections.")}),
-           .command = text_of(member(*all.front().study, "replay")),
            .max_rows = 150}};
 }
 

@@ -160,7 +160,7 @@ const std::vector<StyleColor>& style_colors() {
 
 const char* const picture_style = R"(
 text{fill:var(--fg)}.soft{fill:var(--soft)}.strong{font-weight:600}.small{font-size:11px}
-.ink{fill:#000}.plain{fill:var(--c0)}.halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-linejoin:round}
+.ink{fill:#000}.plain{fill:var(--c0)}.ground{fill:var(--bg)}.halo{paint-order:stroke;stroke:var(--bg);stroke-width:3px;stroke-linejoin:round}
 .line,.theory,.target,.whisker{fill:none;stroke:var(--k);stroke-width:1.8}
 .line.c1{stroke-dasharray:9 3}.line.c2{stroke-dasharray:3 3}.line.c3{stroke-dasharray:9 6 3 6}.line.c4{stroke-dasharray:14 4}
 .theory{stroke-width:1.3;stroke-dasharray:1 3;stroke-linecap:round}.target{stroke-width:1.2;stroke-dasharray:6 4}
@@ -360,12 +360,17 @@ double draw_legend(Canvas& canvas, const std::vector<LegendEntry>& entries) {
   Point place = at;
   std::vector<std::string> texts;
   for (const LegendEntry& entry : entries) texts.push_back(entry.text);
-  texts = distinct_labels(texts, characters_in(right - at.x - 34));
+  texts = labels_in_lines(texts, characters_in(right - at.x - 34), 2);
+  double more = 0;  // what second lines of a row take
   for (const LegendEntry& entry : entries) {
     const std::string& text = texts[static_cast<std::size_t>(&entry - entries.data())];
     const double key = entry.line || entry.style != nullptr ? 34 : 16;
     const double width = key + text_width(text) + 14;
-    if (place.x > at.x && place.x + width > right) place = {at.x, place.y + text_size + 6};
+    if (place.x > at.x && place.x + width > right) {
+      place = {at.x, place.y + more + text_size + 6};
+      more = 0;
+    }
+    more = std::max(more, text_height(text) - line_height);
     const std::string color = "c" + std::to_string(entry.color % colors);
     if (entry.style != nullptr) {
       canvas.line({place.x, place.y}, {place.x + 26, place.y}, entry.style + (" " + color));
@@ -378,7 +383,7 @@ double draw_legend(Canvas& canvas, const std::vector<LegendEntry>& entries) {
     canvas.text({place.x + key, place.y + 4}, text, "start", "label");
     place.x += width;
   }
-  return place.y + text_size;
+  return place.y + more + text_size;
 }
 
 }  // namespace headlab::tools

@@ -230,7 +230,12 @@ Canvas draw_components(ComponentsPicture& picture, double picture_width) {
   const std::vector<Tick> ticks = picture.ticks(widths);
   const std::string x_title = along ? picture.layout.along->words() : "";
   const double below = room_for_labels(widths, ticks).height + 28;
-  const double cell = (single ? 24 : 42) + main + (relative > 0 ? relative + 28 : 0) + below;
+  std::vector<std::string> names_of_panels;
+  for (const Panel& panel : picture.layout.panels) names_of_panels.push_back(panel.title);
+  const PartTitles titles(names_of_panels,
+                          panel_cells(panels, picture_width, 0, 1).front().width() - 30);
+  const double above = single ? 24 : 42 + titles.more_height();
+  const double cell = above + main + (relative > 0 ? relative + 28 : 0) + below;
 
   std::vector<LegendEntry> legend;
   for (const Component& one : picture.components) {
@@ -240,21 +245,16 @@ Canvas draw_components(ComponentsPicture& picture, double picture_width) {
   if (picture.compared) legend.push_back({0, "closed form", false, false, "theory"});
   const double top = along ? legend_height(picture_width, legend) + 4 : 12;
   Canvas canvas = canvas_of_panels(panels, picture_width, top, cell, legend);
-  std::vector<std::string> titles;
-  for (const Panel& panel : picture.layout.panels) titles.push_back(panel.title);
 
   const Range y_range = range_of(picture.y_kind, picture.values());
   const Range relative_range = range_of(ScaleKind::logarithmic, picture.relative_values(), 0.1);
   const std::vector<Box> cells = panel_cells(panels, picture_width, top, cell);
-  titles = distinct_labels(titles, characters_in(cells.empty() ? 0 : cells[0].width() - 30));
   for (std::size_t p = 0; p < panels; ++p) {
-    const double y = cells[p].top + (single ? 24 : 42);
+    const double y = cells[p].top + above;
     Box box{cells[p].left + 62, y, cells[p].right - 16, y + main};
     Axes axes{box, Scale(x_kind, x_range.low, x_range.high, box.left, box.right),
               Scale(picture.y_kind, y_range.low, y_range.high, box.bottom, box.top)};
-    if (!single) {
-      canvas.text({cells[p].left + 18, cells[p].top + 16}, titles[p], "start", "strong label");
-    }
+    if (!single) titles.draw(canvas, p, {cells[p].left + 18, box.top - 26});
     draw_y_axis(canvas, axes, {picture.y_title(), axes.y.ticks(5)});
     draw_x_axis(canvas, axes, {x_title, ticks}, relative == 0);
     if (y_range.low < 0 && axes.y.holds(0)) {

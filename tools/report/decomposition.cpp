@@ -75,8 +75,12 @@ Canvas draw_stacks(const std::vector<Stack>& stacks, const Terms& terms, double 
   double low = 0, high = 0;
   std::vector<std::string> texts;
   for (const Stack& stack : stacks) texts.push_back(stack.label);
-  texts = distinct_labels(texts, characters_in(width - 40));
-  for (const std::string& text : texts) widest = std::max(widest, text_width(text));
+  texts = labels_in_lines(texts, characters_in(width - 40), 2);
+  double tallest = text_height("");
+  for (const std::string& text : texts) {
+    widest = std::max(widest, text_width(text));
+    tallest = std::max(tallest, text_height(text));
+  }
   for (const Stack& stack : stacks) {
     low = std::min(low, stack.below());
     high = std::max(high, std::max(stack.above(), stack.mse));
@@ -85,7 +89,7 @@ Canvas draw_stacks(const std::vector<Stack>& stacks, const Terms& terms, double 
   // Labels that would take more than half of the width stand above their bars.
   const bool over = labels && widest > width / 2;
   const double left = labels && !over ? 16 + widest : 20;
-  const double label_height = over ? text_size + 4 : 0;
+  const double label_height = over ? tallest + 2 : 0;
   const double step = bar_step + label_height;
   // The key, on a second line where it has no room on one.
   Point place = {20, 6};
@@ -119,7 +123,8 @@ Canvas draw_stacks(const std::vector<Stack>& stacks, const Terms& terms, double 
   for (std::size_t i = 0; i < stacks.size(); ++i) {
     const double y = top + step * static_cast<double>(i) + label_height;
     if (over) {
-      canvas.text({left, y}, texts[i], "start", "halo label");
+      canvas.text({left, y - (text_height(texts[i]) - text_height(""))}, texts[i], "start",
+                  "halo label");
     } else if (labels) {
       canvas.text({left - 8, y + 15}, texts[i], "end", "label");
     }

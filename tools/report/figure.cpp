@@ -80,14 +80,33 @@ std::string figure_html(const Picture& figure, std::size_t number) {
   if (!note.empty()) {
     caption += " " + element("span", {{"class", "note"}}, prose(kept_together(note)));
   }
-  std::string text = element("div", {{"class", "scroll"}},
-                             figure.draw(page_width).svg(id, figure.title, figure.finding)) +
-                     element("figcaption", caption) + "\n";
+  // The style shows the one that the window has room for.
+  std::string text =
+      element("div", {{"class", "wide"}},
+              figure.draw(page_width).svg(id, figure.title, figure.finding)) +
+      element("div", {{"class", "narrow"}},
+              figure.draw(narrow_width).svg(id + "-narrow", figure.title, figure.finding)) +
+      element("figcaption", caption) + "\n";
   if (!table.rows.empty()) {
     text += element("details", element("summary", "Table of figure " + std::to_string(number)) +
                                    table_element(table));
   }
   return element("figure", {{"id", id}}, text) + "\n";
+}
+
+PartTitles::PartTitles(const std::vector<std::string>& titles, double room)
+    : titles_(labels_in_lines(titles, characters_in(room), 2)) {}
+
+double PartTitles::more_height() const {
+  double height = text_height("");
+  for (const std::string& title : titles_) height = std::max(height, text_height(title));
+  return height - text_height("");
+}
+
+void PartTitles::draw(Canvas& canvas, std::size_t part, Point last_line) const {
+  const std::string& title = titles_[part];
+  last_line.y -= text_height(title) - text_height("");
+  canvas.text(last_line, title, "start", "strong label");
 }
 
 std::vector<Box> panel_cells(std::size_t count, double width, double top, double height) {
@@ -138,14 +157,14 @@ Canvas draw_panels(double width, const std::vector<AxesPanel>& panels, const Pan
   const double below = words.empty() ? 42 : room_for_labels(of_one_panel, words).height + 24;
   const bool titled =
       std::ranges::any_of(panels, [](const auto& one) { return !one.title.empty(); });
-  const double above = titled ? 42 : 24;
   const double top = legend.empty() ? 4 : legend_height(width, legend) + 4;
+  std::vector<std::string> names;
+  for (const AxesPanel& panel : panels) names.push_back(panel.title);
+  const PartTitles titles(names, panel_cells(panels.size(), width, 0, 1).front().width() - 24);
+  const double above = titled ? 42 + titles.more_height() : 24;
   const double cell = above + all.height + below;
   Canvas canvas = canvas_of_panels(panels.size(), width, top, cell, legend);
   const std::vector<Box> cells = panel_cells(panels.size(), width, top, cell);
-  std::vector<std::string> titles;
-  for (const AxesPanel& panel : panels) titles.push_back(panel.title);
-  titles = distinct_labels(titles, characters_in(cells.front().width() - 24));
   for (std::size_t p = 0; p < panels.size(); ++p) {
     const AxesPanel& panel = panels[p];
     const Box& of = cells[p];
@@ -154,7 +173,7 @@ Canvas draw_panels(double width, const std::vector<AxesPanel>& panels, const Pan
     const Range y = range_of(all.y_kind, panel.y, all.margin);
     const Axes axes{box, Scale(panel.x_kind, x.low, x.high, box.left, box.right),
                     Scale(all.y_kind, y.low, y.high, box.bottom, box.top)};
-    if (titled) canvas.text({of.left + 18, of.top + 16}, titles[p], "start", "strong label");
+    if (titled) titles.draw(canvas, p, {of.left + 18, box.top - 26});
     draw_y_axis(canvas, axes, {all.y_title, ticks_for(axes.y, panel.y)});
     draw_x_axis(canvas, axes, {all.x_title, words.empty() ? ticks_for(axes.x, panel.x) : words});
     panel.draw(canvas, axes);

@@ -23,7 +23,6 @@ struct Picture {
   std::function<Canvas(double width)> draw;
   Table table;
   std::string note = {};       ///< what the picture leaves out, and how to read it
-  std::string command = {};    ///< that makes it again, where it is another than the source's
   std::size_t max_rows = 100;  ///< of the table that are shown, evenly spread
   std::string name = {};       ///< by which `headlab plot --figure` knows it: "components"
 };
@@ -37,7 +36,21 @@ bool is_picture_name(const std::string& name);
 /// All figures of a source, in their order and with their names.
 std::vector<Picture> figures_of(const Source& source);
 
-inline constexpr double page_width = 720;  ///< of a picture in a page
+/// Of a picture in a page, and of the same one in a window that has no room for it.
+inline constexpr double page_width = 720, narrow_width = 368;
+
+/// Titles of the parts of a picture: in two lines where they have no room in one.
+class PartTitles {
+ public:
+  PartTitles(const std::vector<std::string>& titles, double room);
+  /// What the second line takes.
+  double more_height() const;
+  /// \param last_line  where the last line of the title of a part begins
+  void draw(Canvas& canvas, std::size_t part, Point last_line) const;
+
+ private:
+  std::vector<std::string> titles_;
+};
 
 /// Cells for `count` panels of `height` from `top`, one or two to a row.
 std::vector<Box> panel_cells(std::size_t count, double width, double top, double height);

@@ -135,6 +135,8 @@ std::string law_words(const std::string& verdict) {
   if (verdict.empty()) return "";
   if (verdict == "constant") return "; a constant is not rejected";
   if (verdict == "not distinguishable") return "; a log and a power of n cannot be told apart";
+  if (verdict == "too few n") return "; the n inside the range are too few to fit a law";
+  if (verdict == "at an end of the range") return "; no n inside the range, to fit a law";
   return "; law of growth: " + verdict;
 }
 
@@ -149,8 +151,10 @@ std::vector<Picture> growth_figures(const Source& source) {
   if (all.empty()) return {};
   std::vector<GrowthPanel> shown;
   for (const std::size_t i : spread(all.size(), max_growths)) shown.push_back(all[i]);
-  Table table{.caption = "Best dimension of a head: value ± MCSE",
-              .headings = {"setting", "n", "best d_k"}};
+  const std::string from = text_of(member(source.document, "source"));  // empty: simulated
+  Table table{
+      .caption = std::string("Best dimension of a head") + (from.empty() ? ": value ± MCSE" : ""),
+      .headings = {"setting", "n", "best d_k"}};
   std::string finding;
   for (const GrowthPanel& panel : all) {
     for (const GrowthPlace& place : panel.places) {
@@ -179,14 +183,22 @@ std::vector<Picture> growth_figures(const Source& source) {
     return std::ranges::any_of(panel.places,
                                [](const GrowthPlace& place) { return place.error() > 0; });
   });
+  std::vector<std::string> notes;
+  if (has_whiskers) {
+    notes.emplace_back(
+        from.empty() ? "Whiskers are ± 2 standard errors, of the simulation and of the place "
+                       "between whole dimensions; numbers have that of the simulation alone."
+                     : "Whiskers are ± twice the error of the place between whole dimensions.");
+  }
+  // Why another dimension may be the best one in the picture of the errors.
+  notes.emplace_back(from == "theory" ? "The number of heads is D/d_k without rounding."
+                                      : "Only dimensions that divide D are compared, because "
+                                        "others leave a part of it unused.");
   return {{.title = "Growth of the best dimension of a head",
            .finding = finding,
            .draw = [=](double width) { return draw_growths(shown, width); },
            .table = std::move(table),
-           .note = has_whiskers
-                       ? "Whiskers are ± 2 standard errors, of the simulation and of the place "
-                         "between whole dimensions; numbers have that of the simulation alone."
-                       : "",
+           .note = sentences(notes),
            .max_rows = all_rows}};
 }
 

@@ -52,11 +52,6 @@ std::string opacity_of(int shade) {
   return formatted("stroke-opacity=\"%.2g\"", shade_opacity(shade));
 }
 
-/// The class of a number in a cell: diagonals beyond the scale are of a grey that black is read on.
-std::string number_class(int shade) {
-  return shade == Shading::beyond || has_black_numbers(shade) ? "ink" : "plain";
-}
-
 /// A number with `digits` significant ones, zeros at its end too: "0.010", "12", "1.2e−05".
 std::string cell_number(double value, int digits) {
   if (!std::isfinite(value)) return "–";
@@ -136,18 +131,28 @@ void draw_matrix(Canvas& canvas, const Box& box, const HeadMatrix& matrix, const
   }
 }
 
+constexpr double key_left = 78, key_shade = 26;  ///< where shades begin, and one of them at most
+constexpr const char* beyond_words = "larger (the diagonal)";
+
+/// Where what is beyond the scale has its key: behind the shades, or below them.
+Point place_of_beyond(double width, const Shading& shading) {
+  const double behind = key_left + key_shade * (shading.diverging() ? 2 * shades : shades) + 24;
+  const bool has_room = behind + key_shade + 8 + text_width(beyond_words) <= width;
+  return has_room ? Point{behind, 0} : Point{key_left, 34};
+}
+
 void draw_key(Canvas& canvas, double top, const Shading& shading, bool beyond) {
-  constexpr double width = 26;
-  double x = 20;
-  canvas.text({x, top + 12}, "shades:");
-  x += 58;
+  const double count = shading.diverging() ? 2 * shades : shades;
+  const double width = std::min(key_shade, (canvas.width() - key_left - 20) / count);
+  canvas.text({20, top + 12}, "shades:");
+  double x = key_left;
   for (int shade = shading.diverging() ? -shades : 1; shade <= shades; ++shade) {
     if (shade == 0) continue;
     canvas.path(formatted("M%.1f %.1fh%.1f", x, top + 8, width), classes_of(shade) + " key",
                 opacity_of(shade));
     x += width;
   }
-  const double left = 78;
+  const double left = key_left;
   canvas.rectangle({left, top + 2, x, top + 14}, "frame");
   if (shading.diverging()) {
     canvas.text({left, top + 29}, cell_number(-shading.edge(shades), 3));
@@ -157,8 +162,10 @@ void draw_key(Canvas& canvas, double top, const Shading& shading, bool beyond) {
   }
   canvas.text({x, top + 29}, cell_number(shading.edge(shades), 3), "end");
   if (!beyond) return;
-  canvas.path(formatted("M%.1f %.1fh%.1f", x + 24, top + 8, width), "cell beyond key");
-  canvas.text({x + 24 + width + 8, top + 12}, "larger (the diagonal)");
+  const Point place = place_of_beyond(canvas.width(), shading);
+  const double y = top + place.y;
+  canvas.path(formatted("M%.1f %.1fh%.1f", place.x, y + 8, key_shade), "cell beyond key");
+  canvas.text({place.x + key_shade + 8, y + 12}, beyond_words);
 }
 
 constexpr int max_lines = 3;  ///< of the name of a row or a column
@@ -231,8 +238,9 @@ double shade_opacity(int shade) {
   return 0.06 + 0.88 * (std::abs(shade) - 0.5) / (shades - 0.5);
 }
 
-bool has_black_numbers(int shade) {
-  return std::abs(shade) >= 6;
+const char* number_class(int shade) {
+  if (shade == shades) return "ground";
+  return std::abs(shade) >= 6 ? "ink" : "plain";
 }
 
 HeadMatrix head_matrix(const std::string& title, const Value& rows) {
@@ -287,13 +295,15 @@ Canvas draw_heat_maps(const std::vector<HeadMatrix>& matrices, double width) {
   const double step = width / static_cast<double>(columns);
   const double side = std::clamp(66.0 * static_cast<double>(heads), 132.0,
                                  std::min(step - 60, columns == 1 ? 330.0 : 290.0));
-  const double row = side + 62;
+  std::vector<std::string> names;
+  for (const HeadMatrix& matrix : matrices) names.push_back(matrix.title);
+  const PartTitles titles(names, step - 26);
+  const double above = 26 + titles.more_height();
+  const double row = above + side + 36;
   const std::size_t rows = (matrices.size() + columns - 1) / columns;
-  Canvas canvas(width, 40 + row * static_cast<double>(rows));
+  const double key = 40 + (beyond ? place_of_beyond(width, shading).y : 0);
+  Canvas canvas(width, key + row * static_cast<double>(rows));
   draw_key(canvas, 0, shading, beyond);
-  std::vector<std::string> titles;
-  for (const HeadMatrix& matrix : matrices) titles.push_back(matrix.title);
-  titles = distinct_labels(titles, characters_in(step - 26));
   // Numbers stand in all cells of matrices of one size, or in none.
   const auto numbered = [&](const HeadMatrix& matrix) {
     return std::ranges::all_of(matrices, [&](const HeadMatrix& one) {
@@ -303,8 +313,8 @@ Canvas draw_heat_maps(const std::vector<HeadMatrix>& matrices, double width) {
   };
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     const double left = step * static_cast<double>(i % columns) + 40;
-    const double top = 40 + row * static_cast<double>(i / columns) + 26;
-    canvas.text({left - 22, top - 9}, titles[i], "start", "strong label");
+    const double top = key + row * static_cast<double>(i / columns) + above;
+    titles.draw(canvas, i, {left - 22, top - 9});
     draw_matrix(canvas, {left, top, left + side, top + side}, matrices[i], shading,
                 numbered(matrices[i]));
   }

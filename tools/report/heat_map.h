@@ -40,10 +40,11 @@ PairExtremes extremes_of(const HeadMatrix& matrix);
 
 /// The number of shades of one sign, from 1 for the faintest.
 inline constexpr int shades = 8;
-/// How much of a colour a shade is, the rest being the ground; and whether its numbers are black in
-/// every scheme, in place of the colour of text.
+/// How much of a colour a shade is, the rest being the ground; and the class of its numbers: the
+/// one of "ink", "plain" and "ground" that stands out most in the scheme in which it does so least.
+/// What is beyond the scale is of a grey that black is read on.
 double shade_opacity(int shade);
-bool has_black_numbers(int shade);
+const char* number_class(int shade);
 
 /// Matrices on one scale of shades, one path a shade, which spans the values off their diagonals.
 /// Diagonals are gray where they are beyond it; what is not finite stays empty.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <regex>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -37,37 +38,53 @@ double contrast(const Rgb& a, const Rgb& b) {
   return (std::max(one, other) + 0.05) / (std::min(one, other) + 0.05);
 }
 
-/// Least contrast of the numbers in cells of a colour, in the light or the dark scheme.
-/// \param black_from  the faintest shade with black numbers; 0: as pictures have them
-double min_contrast(const char* color, bool dark, int black_from = 0) {
-  const auto of = [&](const std::string& name) {
-    for (const StyleColor& one : style_colors()) {
-      if (one.name == name) return rgb_of(dark ? one.dark : one.light);
-    }
-    return Rgb{};
-  };
+/// Contrast of a number of a class in a cell, in the light or the dark scheme, the lesser one.
+double min_contrast(const std::string& number_class, int shade) {
   double least = HUGE_VAL;
-  for (int shade = 1; shade <= shades; ++shade) {
+  for (const bool dark : {false, true}) {
+    const auto of = [&](const std::string& name) {
+      for (const StyleColor& one : style_colors()) {
+        if (one.name == name) return rgb_of(dark ? one.dark : one.light);
+      }
+      return Rgb{};
+    };
     Rgb cell{};
     const double share = shade_opacity(shade);
     for (std::size_t i = 0; i < 3; ++i) {
-      cell[i] = share * of(color)[i] + (1 - share) * of("bg")[i];
+      cell[i] = share * of(shade < 0 ? "c4" : "c1")[i] + (1 - share) * of("bg")[i];
     }
-    const bool black = black_from == 0 ? has_black_numbers(shade) : shade >= black_from;
-    least = std::min(least, contrast(cell, black ? Rgb{} : of("c0")));
+    const Rgb number = number_class == "ground" ? of("bg")
+                       : number_class == "ink"  ? Rgb{}
+                                                : of("c0");
+    least = std::min(least, contrast(cell, number));
   }
   return least;
 }
 
 TEST(HeatMap, HasNumbersThatCanBeRead) {
   constexpr double of_text = 4.5;  // level AA of WCAG 2
-  for (const char* color : {"c1", "c4"}) {
-    for (const bool dark : {false, true}) {
-      EXPECT_GE(min_contrast(color, dark), of_text) << color << (dark ? " dark" : " light");
+  for (int shade = -shades; shade <= shades; ++shade) {
+    if (shade == 0) continue;
+    const double have = min_contrast(number_class(shade), shade);
+    EXPECT_GE(have, of_text) << shade;
+    for (const char* other : {"ink", "plain", "ground"}) {
+      EXPECT_GE(have, min_contrast(other, shade)) << shade << " " << other;
     }
   }
-  EXPECT_LT(min_contrast("c1", true, shades + 1), of_text);  // the controls: always the text's
-  EXPECT_LT(min_contrast("c1", true, 1), of_text);           // colour, and always black
+}
+
+TEST(HeatMap, HasItsKeyInsideThePicture) {
+  const HeadMatrix small{.title = "a", .heads = 2, .values = {9, -1, -1, 9}, .errors = {}};
+  const HeadMatrix large{.title = "b", .heads = 2, .values = {9, 1, 1, 9}, .errors = {}};
+  for (const HeadMatrix& matrix : {small, large}) {
+    for (const double width : {720.0, 368.0}) {
+      const std::string svg = draw_heat_maps({matrix}, width).svg("id", "title", "words");
+      const std::regex words("<text x=\"([0-9.]+)\"[^>]*>(larger [^<]*)<");
+      std::smatch found;
+      ASSERT_TRUE(std::regex_search(svg, found, words)) << width;
+      EXPECT_LE(std::stod(found[1]) + text_width(found[2]), width) << matrix.title;
+    }
+  }
 }
 
 }  // namespace

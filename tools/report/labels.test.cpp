@@ -74,6 +74,16 @@ Canvas small_map(const SweptKey& x, const SweptKey& y) {
   return draw_map(map, 357);
 }
 
+TEST(Labels, OfALegendHaveTwoLines) {
+  const std::string text = "design normal, subspaces orthogonal, points (1, 0, 0, 0)";
+  Canvas canvas(368, 100);
+  const double one = draw_legend(canvas, {{0, "short"}});
+  EXPECT_GT(draw_legend(canvas, {{0, text}}), one);
+  const std::string svg = canvas.svg("id", "title", "words");
+  EXPECT_NE(svg.find(">design normal, subspaces orthogonal,<"), std::string::npos) << svg;
+  EXPECT_EQ(svg.find("…"), std::string::npos) << svg;
+}
+
 TEST(Labels, OfNestedSettingsNameEveryLevel) {
   const std::vector<std::string> levels = {"gaussian bandwidth=0.4", "gaussian bandwidth=0.8",
                                            "epanechnikov"};

@@ -112,8 +112,10 @@ std::string table_element(const Table& table) {
   for (const auto& row : table.rows) {
     std::string cells;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      // No line breaks between a value and its error; with plain spaces it can be copied.
-      const bool estimate = row[i].find(" ± ") != std::string::npos;
+      // No line breaks between a sign or a value and what follows; with plain spaces it can be
+      // copied.
+      const bool estimate = row[i].find(" ± ") != std::string::npos || row[i].starts_with("± ") ||
+                            row[i].starts_with("≥ ");
       cells += i == 0 ? element("th", {{"scope", "row"}}, prose(row[i]))
                       : element("td", estimate ? Attributes{{"class", "n"}} : Attributes{},
                                 prose(row[i]));

@@ -27,7 +27,8 @@ font:16px/1.5 system-ui,"Liberation Sans",Arial,sans-serif;overflow-wrap:break-w
 h1,h2,h3{line-height:1.25}h1{font-size:1.6rem}h2{font-size:1.3rem;border-bottom:1px solid var(--rule);margin-top:2.5rem}
 h3{font-size:1.05rem;margin-bottom:.3rem}dt{font-weight:600}dd{margin:0 0 .5rem 1.5rem}dd p{margin:0}
 figure{margin:1.5rem 0}figcaption{margin-top:.4rem}.note{color:var(--soft);font-size:.9rem}
-.scroll{overflow-x:auto}svg{display:block;width:100%;min-width:34rem;height:auto;font-size:12px}
+.scroll{overflow-x:auto}svg{display:block;width:100%;height:auto;font-size:12px}
+.narrow{display:none;max-width:28rem}@media (max-width:36rem){.wide{display:none}.narrow{display:block}}
 table{border-collapse:collapse;font-size:.85rem;margin:.2rem 0 .5rem}.caption{color:var(--soft);font-size:.85rem;margin:.5rem 0 0}
 th,td{border:1px solid var(--rule);padding:.2rem .45rem;text-align:left;vertical-align:top}
 thead th{background:var(--grid)}td ul{margin:0;padding-left:1rem}td p{margin:.3rem 0}.claims th{width:14%}.claims td{width:43%}tbody th{font-weight:400}
@@ -42,8 +43,8 @@ summary{cursor:pointer;color:var(--soft);font-size:.9rem}a{color:var(--c1)}
 /// On paper what can be folded is open, tables break between rows under repeated heads, and a
 /// picture leaves room on its page for a heading.
 constexpr const char* print_style = R"(
-body{max-width:none;padding:0;font-size:10.5pt}svg{min-width:0;max-height:225mm}.scroll{overflow:visible}
-svg,tr,dt,thead{break-inside:avoid}h2,h3,summary,.caption{break-after:avoid}td code{font-size:inherit}figure>.scroll,dt{break-after:avoid}
+body{max-width:none;padding:0;font-size:10.5pt}svg{max-height:225mm}.scroll{overflow:visible}
+svg,tr,dt,thead{break-inside:avoid}h2,h3,summary,.caption{break-after:avoid}td code,.claims .note{font-size:inherit}figure>div,dt{break-after:avoid}
 dd{overflow:visible}.files{columns:2}table,.files code{font-size:7.5pt}th,td{padding:.15rem .3rem}.claims tr{break-inside:auto}pre{font-size:8pt}
 thead{display:table-header-group}nav{display:none}summary{list-style:none;font-weight:600}
 details::details-content{content-visibility:visible;block-size:auto}
@@ -104,8 +105,7 @@ std::string commands_html(const std::string& commands) {
 }
 
 /// What made the results, and the commands that make its figures again.
-std::string provenance_html(const Source& source, const std::vector<Picture>& figures,
-                            std::size_t first) {
+std::string provenance_html(const Source& source, std::size_t figures, std::size_t first) {
   const Value& made_by = member(source.document, "headlab");
   Table table{.caption = "What made the results", .headings = {"what", "value"}};
   for (const char* key : {"version", "git", "backend", "simd", "device", "seed"}) {
@@ -119,20 +119,12 @@ std::string provenance_html(const Source& source, const std::vector<Picture>& fi
     table.rows.push_back({"complete", is_true(complete) ? "yes" : "no: it ended early"});
   }
   std::string text = table_element(table);
-  std::string commands;
-  for (std::size_t i = 0; i < figures.size();) {
-    const std::string command = figures[i].command.empty() ? source.command : figures[i].command;
-    std::size_t end = i + 1;
-    while (end < figures.size() &&
-           (figures[end].command.empty() ? source.command : figures[end].command) == command) {
-      ++end;
-    }
-    commands += element("dt", figures_text(first + i, first + end - 1)) +
-                element("dd", commands_html(command));
-    i = end;
+  if (figures > 0) {
+    text += element("p", "Commands that make the figures again:") +
+            element("dl", element("dt", figures_text(first, first + figures - 1)) +
+                              element("dd", commands_html(source.command))) +
+            "\n";
   }
-  if (!commands.empty())
-    text += element("p", "Commands that make the figures again:") + element("dl", commands) + "\n";
   if (!source.scenario_text.empty()) text += listing("The scenario file", source.scenario_text);
   const Value::Array& conditions = source.shown_conditions();
   if (!conditions.empty()) {
@@ -199,7 +191,7 @@ std::string source_html(const Source& source, const std::string& id, std::size_t
   }
   return element("section", {{"aria-labelledby", alone ? "title" : id}},
                  text + heading(level, id + "-provenance", "Provenance") +
-                     provenance_html(source, all, first)) +
+                     provenance_html(source, all.size(), first)) +
          "\n";
 }
 

@@ -138,7 +138,7 @@ TEST(ReportPage, TellsHeadsApartOnlyWhereTheyAre) {
     for (int h = 0; h < 8; ++h) rows += (h == 0 ? "[" : ",[") + row + "]";
     return "[" + rows + "]";
   };
-  EXPECT_TRUE(contains(page_with(of_eight("0.5")), "class=\"ink\">0.50</text>"));
+  EXPECT_TRUE(contains(page_with(of_eight("0.5")), "class=\"ground\">0.50</text>"));
   EXPECT_FALSE(contains(page_with(of_eight("0.0005")), ">0.00050</text>"));
   // With one query the MCSE is known, with two it is not.
   const std::string query =
@@ -164,6 +164,29 @@ TEST(ReportPage, TellsRowsOfVerdictsApart) {
   EXPECT_TRUE(contains(page_with("gaussian", "softmax"), ">f (softmax)</text>"));
 }
 
+TEST(ReportPage, TellsReadingsOfTheSameWordsApart) {
+  const auto verdict = [](const char* outcome, const char* file, const char* more = "") {
+    return std::string(
+               R"({"claim": "c", "form": "f", "kernel": "gaussian", "margin": 1, "verdict": ")") +
+           outcome + R"(", "expected": "supported", "scenario": "a/)" + file + ".toml\"" + more +
+           "}";
+  };
+  const auto page_with = [&](const std::string& second) {
+    return page_of_document(R"({"headlab": {}, "claims": [)" + verdict("supported", "one") + "," +
+                            second + "]}");
+  };
+  const std::string both = page_with(verdict("refuted", "two"));
+  EXPECT_TRUE(contains(both, "<strong>f</strong> (gaussian) in one<"));
+  EXPECT_TRUE(contains(both, "<strong>f</strong> (gaussian) in two<"));
+  EXPECT_TRUE(contains(both, ">1 not as expected beforehand<"));
+  EXPECT_TRUE(contains(page_with(verdict("supported", "two")), "<strong>f</strong> (gaussian)<"));
+  // What was not reached is neither as expected nor otherwise.
+  const std::string early = page_with(verdict("unresolved", "two", ", \"complete\": false"));
+  EXPECT_FALSE(contains(early, "not as expected"));
+  EXPECT_TRUE(contains(early, "<td><p>Open:</p>"));
+  EXPECT_TRUE(contains(early, "<td class=\"n\">± 1</td>"));
+}
+
 TEST(ReportPage, GathersIndicesOfOneCounterexample) {
   const auto verdict = [](const char* index, const char* z) {
     return std::string(R"({"claim": "c", "form": "f", "verdict": "refuted", "index": ")") + index +
@@ -185,10 +208,46 @@ TEST(ReportPage, SaysWhereAnEndOfTheRangeIsBest) {
   };
   EXPECT_TRUE(contains(page_with(""), "dimension 4, an end of the range, is best at every n"));
   EXPECT_FALSE(contains(page_with(""), "Whiskers"));
+  // Other dimensions may have less error, in the picture of the allocations.
+  EXPECT_TRUE(contains(page_with(""), "Only dimensions that divide D are compared"));
+  const std::string theory = page_of_document(
+      R"({"headlab": {}, "source": "theory", "studies": [{"budget": 4, "n": 100, "best_dim":
+         {"value": 2, "interpolation": 0.2}}], "growth": [{"budget": 4}]})");
+  EXPECT_TRUE(contains(theory, " without rounding."));
+  EXPECT_TRUE(contains(theory, "twice the error of the place"));
+  EXPECT_FALSE(contains(theory, "Best dimension of a head: value ± MCSE"));
   const std::string between =
       page_with(R"({"n": 100, "best_dim": {"value": 2, "mcse": 0.1}, "interpolation": 0.2})");
   EXPECT_TRUE(contains(between, "the best dimension goes from 4"));
   EXPECT_TRUE(contains(between, "±\u00a02 standard errors"));
+}
+
+TEST(ReportPage, HasTheCommandOfAllSelections) {
+  const auto study = [](const char* n) {
+    return R"({"budget": 4, "n": )" + std::string(n) + R"(, "replay": "headlab allocate --n )" + n +
+           R"(", "allocations": [{"heads": 4, "dim": 1, "mse": 1}]})";
+  };
+  const std::string page =
+      page_of_document(R"({"headlab": {}, "replay": "headlab allocate --n 5,9", "studies": [)" +
+                       study("5") + "," + study("9") + "]}");
+  EXPECT_TRUE(contains(page, "<span>--n</span> <span>5,9</span>"));
+  EXPECT_FALSE(contains(page, "<span>--n</span> <span>5</span>"));
+}
+
+TEST(ReportPage, HasPicturesForNarrowWindows) {
+  const std::string page = page_of({}, swept_sizes);
+  EXPECT_EQ(count(page, "<svg "), 2 * count(page, "<figure "));
+  EXPECT_EQ(count(page, "viewBox=\"0 0 368 "), count(page, "<figure "));
+  EXPECT_TRUE(contains(page, "@media (max-width:36rem){.wide{display:none}"));
+}
+
+TEST(ReportPage, KeepsTheWordsOfLongTitles) {
+  const std::string page =
+      page_of({},
+              "[sweep]\n\"data.n\" = [20, 50, 100]\n\"data.noise\" = [{ law = \"normal\", sd = "
+              "0.5 }, { law = \"student_t\", df = 3, sd = 0.5 }]\n\"heads.subspaces\" = [{ law "
+              "= \"haar\" }, { law = \"orthogonal\" }]\n");
+  EXPECT_FALSE(std::regex_search(page, std::regex("<t(ext|span)[^>]*>[^<]*…")));
 }
 
 TEST(ReportPage, ShowsDifferencesWithoutWhatIsSubtracted) {
@@ -412,7 +471,7 @@ TEST(ReportPage, PrintsWhatIsFolded) {
   const std::string page = page_of({});
   const std::string print = page.substr(page.find("@media print"));
   EXPECT_TRUE(contains(print, "details::details-content{content-visibility:visible"));
-  EXPECT_TRUE(contains(print, "svg{min-width:0;max-height:"));
+  EXPECT_TRUE(contains(print, "svg{max-height:"));
   EXPECT_FALSE(contains(print.substr(0, print.find("</style>")), "details{display:none}"));
 }
 
@@ -554,7 +613,8 @@ TEST(VerdictFigure, HasArrowsForWhatLiesFarBeyond) {
   };
   EXPECT_TRUE(contains(page_with("50"), "An arrow stands for an effect beyond the axis."));
   EXPECT_TRUE(contains(page_with("50"), ">1000.000 ± 0.020</text>"));
-  EXPECT_FALSE(contains(page_with("0.1"), "An arrow stands"));  // the control
+  EXPECT_FALSE(contains(page_with("0.1"), "An arrow stands"));   // the control
+  EXPECT_FALSE(contains(page_with("50"), "in their own unit"));  // but where one of a part is
 }
 
 TEST(PrecisionFigure, HasNoPointOfFewGroups) {

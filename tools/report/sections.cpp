@@ -278,7 +278,7 @@ std::vector<Section> curves_sections(const Source& source) {
     sizes = escaped(words_of(member(member(member(document, "parameters"), "data"), "n")));
   }
   const std::string choice =
-      has_choice ? ", each at the " + key_in_words(document, "min_over_key") + " with the least"
+      has_choice ? ", each at the " + key_in_words(document, "min_over_key") + " where it is least"
                  : "";
   return {
       {"Aims",

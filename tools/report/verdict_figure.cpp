@@ -97,21 +97,26 @@ Canvas draw_forest(const std::vector<ForestRow>& rows, std::size_t common, doubl
     }
   }
   const double top = legend_height(width, legend) + 8;
-  const double bottom = top + row_step * static_cast<double>(rows.size());
+  std::vector<std::string> labels;
+  for (const ForestRow& row : rows) labels.push_back(row.label.substr(common));
+  labels = labels_in_lines(labels, characters_in(right - left), 2);
+  double more = 0;  // what second lines take
+  for (const std::string& label : labels) {
+    more = std::max(more, text_height(label) - text_height(""));
+  }
+  const double step = row_step + more;
+  const double bottom = top + step * static_cast<double>(rows.size());
   Canvas canvas(width, bottom + 44);
   draw_legend(canvas, legend);
   const double reach = reach_of(rows);
   const Axes axes{
       {left, top, right, bottom}, Scale(ScaleKind::signed_log, -reach, reach, left, right), {}};
-  std::vector<std::string> labels;
-  for (const ForestRow& row : rows) labels.push_back(row.label.substr(common));
-  labels = distinct_labels(labels, characters_in(right - left));
   for (const ForestRow& row : rows) {
-    const double y = top + row_step * static_cast<double>(&row - rows.data());
+    const double y = top + step * static_cast<double>(&row - rows.data());
     // The zone in which the claim holds.
     if (!row.own_unit) {
       const double zone_end = row.one_sided ? axes.box.right : axes.x(1);
-      canvas.rectangle({axes.x(-1), y + 16, zone_end, y + row_step - 2}, "zone");
+      canvas.rectangle({axes.x(-1), y + 16 + more, zone_end, y + step - 2}, "zone");
     }
   }
   const std::vector<Tick> ticks = axes.x.ticks(8);
@@ -122,8 +127,9 @@ Canvas draw_forest(const std::vector<ForestRow>& rows, std::size_t common, doubl
   draw_x_axis(canvas, axes, {"effect in units of the margin", ticks});
   for (const ForestRow& row : rows) {
     const auto number = static_cast<std::size_t>(&row - rows.data());
-    const double y = top + row_step * static_cast<double>(number) + mark_place;
-    canvas.text({left, y - 12}, labels[number], "start", "halo");
+    const double y = top + step * static_cast<double>(number) + mark_place + more;
+    const double first_line = y - 12 - (text_height(labels[number]) - text_height(""));
+    canvas.text({left, first_line}, labels[number], "start", "halo");
     if (!std::isfinite(row.effect.value)) {
       canvas.text({axes.x(0), y + 4}, "no effect", "middle", "halo");
       continue;
@@ -159,7 +165,6 @@ std::string counts_text(const std::vector<ForestRow>& rows) {
 std::vector<Picture> verdict_figures(const Source& source) {
   std::vector<ForestRow> rows;
   const Value::Array& verdicts = items_of(member(source.document, "claims"));
-  bool own_unit = false, one_sided = false;
   const std::vector<std::string> scenarios = scenarios_that_tell_apart(
       verdicts, [](const Value& verdict) { return forest_row(verdict).label; });
   for (std::size_t i = 0; i < verdicts.size(); ++i) {
@@ -168,8 +173,6 @@ std::vector<Picture> verdict_figures(const Source& source) {
       rows.back().label = text_of(member(verdicts[i], "claim")) + ": " + reading_text(verdicts[i]) +
                           " (" + scenarios[i] + ")";
     }
-    own_unit = own_unit || rows.back().own_unit;
-    one_sided = one_sided || rows.back().one_sided;
   }
   if (rows.empty()) return {};
   // Verdicts of one claim need not repeat its name.
@@ -198,8 +201,9 @@ std::vector<Picture> verdict_figures(const Source& source) {
            axis_number(number_of(member(verdict, "replicates")))});
     }
     const double reach = reach_of(shown);
-    const bool beyond = std::ranges::any_of(
-        shown, [&](const ForestRow& row) { return std::abs(row.effect.value) > reach; });
+    const auto any = [&](auto wanted) { return std::ranges::any_of(shown, wanted); };
+    const bool beyond =
+        any([&](const ForestRow& row) { return std::abs(row.effect.value) > reach; });
     figures.push_back(
         {.title = parts == 1 ? "Effects and zones of equivalence"
                              : "Effects and zones of equivalence, part " +
@@ -208,13 +212,16 @@ std::vector<Picture> verdict_figures(const Source& source) {
                     (shown.size() == 1 ? " verdict: " : " verdicts: ") + counts_text(shown) + ".",
          .draw = [=](double width) { return draw_forest(shown, common, width); },
          .table = std::move(table),
-         .note = sentences(
-             {"The shaded zone is what the margin allows.",
-              one_sided ? "An order allows everything to the right of its zone's left end." : "",
-              "Whiskers are ± 2 MCSE; the axis is logarithmic away from 0.",
-              beyond ? "An arrow stands for an effect beyond the axis." : "",
-              own_unit ? "Effects with a margin of 0 are in their own unit, without a zone."
-                       : ""})});
+         .note =
+             sentences({"The shaded zone is what the margin allows.",
+                        any(&ForestRow::one_sided)
+                            ? "An order allows everything to the right of its zone's left end."
+                            : "",
+                        "Whiskers are ± 2 MCSE; the axis is logarithmic away from 0.",
+                        beyond ? "An arrow stands for an effect beyond the axis." : "",
+                        any(&ForestRow::own_unit)
+                            ? "Effects with a margin of 0 are in their own unit, without a zone."
+                            : ""})});
   }
   return figures;
 }

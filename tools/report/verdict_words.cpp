@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@ constexpr std::size_t max_counterexamples = 4;  ///< of a claim
 struct Reading {
   std::string form, setting, statement, outcome;
   std::vector<std::string> indices;
+  std::vector<std::string> scenarios;  ///< where others of these words have another outcome
 };
 
 struct ClaimRow {
@@ -34,18 +36,32 @@ bool holds(const std::string& outcome) {
 
 std::vector<ClaimRow> claim_rows(const Value& document) {
   std::vector<ClaimRow> rows;
-  for (const Value& verdict : items_of(member(document, "claims"))) {
+  const Value::Array& verdicts = items_of(member(document, "claims"));
+  const auto words = [](const Value& verdict) {
+    return text_of(member(verdict, "claim")) + "\n" + reading_text(verdict) + "\n" +
+           setting_text(verdict);
+  };
+  const std::vector<std::string> scenarios = scenarios_that_tell_apart(verdicts, words);
+  std::map<std::string, std::set<std::string>> outcomes;
+  for (const Value& verdict : verdicts) {
+    outcomes[words(verdict)].insert(text_of(member(verdict, "verdict")));
+  }
+  for (const Value& verdict : verdicts) {
     const std::string claim = text_of(member(verdict, "claim"));
     auto row = std::ranges::find(rows, claim, &ClaimRow::claim);
     if (row == rows.end()) row = rows.insert(rows.end(), {claim});
     const std::string outcome = text_of(member(verdict, "verdict"));
     const std::string expected = text_of(member(verdict, "expected"));
     if (outcome == "refuted") row->refuted.push_back(&verdict);
-    if (!expected.empty() && expected != outcome) ++row->unexpected;
+    // Work that ended early says nothing about what it did not reach.
+    const Value& complete = member(verdict, "complete");
+    const bool reached = !complete.is<bool>() || is_true(complete);
+    if (!expected.empty() && expected != outcome && reached) ++row->unexpected;
     const Reading reading{text_of(member(verdict, "form")),
                           setting_text(verdict),
                           text_of(member(verdict, "statement")),
                           outcome,
+                          {},
                           {}};
     auto same = std::ranges::find_if(row->readings, [&](const Reading& one) {
       return one.form == reading.form && one.setting == reading.setting &&
@@ -55,6 +71,11 @@ std::vector<ClaimRow> claim_rows(const Value& document) {
     const std::string index = text_of(member(verdict, "index"));
     if (!index.empty() && std::ranges::find(same->indices, index) == same->indices.end()) {
       same->indices.push_back(index);
+    }
+    const std::string& scenario = scenarios[static_cast<std::size_t>(&verdict - verdicts.data())];
+    if (outcomes[words(verdict)].size() > 1 &&
+        std::ranges::find(same->scenarios, scenario) == same->scenarios.end()) {
+      same->scenarios.push_back(scenario);
     }
   }
   return rows;
@@ -71,6 +92,9 @@ std::string readings_html(const ClaimRow& row, const Wanted& wanted) {
     for (const std::string& index : one.indices) more += (more.empty() ? "" : ", ") + index;
     if (!more.empty()) text += " by " + escaped(more);
     if (!one.setting.empty()) text += " (" + escaped(one.setting) + ")";
+    std::string in;
+    for (const std::string& name : one.scenarios) in += (in.empty() ? " in " : ", ") + name;
+    text += escaped(in);
     if (!holds(one.outcome) && one.outcome != "refuted") text += ", " + escaped(one.outcome);
     if (one.outcome == "identity") text += ", by algebra";
     // A claim of a user's own may say no more than its name.
@@ -242,6 +266,7 @@ std::string survives_html(const Source& source) {
     std::string failing =
         readings_html(row, [](const std::string& outcome) { return outcome == "refuted"; });
     if (count(is_open) > 0) {
+      if (falls == 0) failing.clear();
       failing += element("p", "Open:") + readings_html(row, is_open);
     }
     std::string name = escaped(row.claim);

@@ -320,10 +320,9 @@ class Plots:
         ax.figure.colorbar(image, ax=ax, label="covariance" + (f" / $10^{{{power}}}$" if power else ""))
         if len(values) <= 8:
             for (i, j), value in np.ndenumerate(values):
-                dark = abs(value) > 0.6 * largest
                 ax.text(
                     j, i, "\n".join(_axes.both(float(value), float(errors[i, j]))), ha="center", va="center",
-                    fontsize=min(9.0, 44 / len(values)), color="white" if dark else "black",
+                    fontsize=min(9.0, 44 / len(values)), color=_axes.number_colour(image.cmap(image.norm(value))),
                 )  # fmt: skip
         where = [f"condition {condition}"] if conditions > 1 else []
         where += [self._condition(condition)] if self._r.swept else []

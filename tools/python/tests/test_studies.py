@@ -323,6 +323,18 @@ def test_pictures_have_error_bars(small: dict[str, Any]) -> None:
     bars = r.plot.decomposition()
     assert any(getattr(c, "has_yerr", False) for c in bars.containers)
     assert len(r.plot.covariance(condition=1, query=1).texts) == 4
+    # Numbers have the contrast of text, 4.5:1 by WCAG 2, on whatever shade they stand.
+    for shade in np.linspace(0, 1, 101):
+        colour = matplotlib.colormaps["RdBu_r"](shade)
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in colour[:3]]
+        cell = float(np.dot([0.2126, 0.7152, 0.0722], linear))
+        ink = 1.0 if _axes.number_colour(colour) == "white" else 0.0
+        assert (max(ink, cell) + 0.05) / (min(ink, cell) + 0.05) >= 4.5
+    aligned = hl.run(small, replicates=64).plot.covariance()
+    shades = aligned.images[0]
+    for text in aligned.texts:
+        column, row = (int(place) for place in text.get_position())
+        assert text.get_color() == _axes.number_colour(shades.cmap(shades.norm(shades.get_array()[row, column])))
     lines = r.plot.convergence()
     last = [line.get_ydata()[-1] for line in lines.lines]
     assert np.allclose(last, r["mse"], rtol=1e-10)
