@@ -188,7 +188,7 @@ Calibration calibrate(std::vector<CalibrationStudy> studies, const Session& sess
     asked += runs;
     return session.should_stop();
   };
-  bool complete = true;
+  bool complete = !studies.empty();  // a stop may come before there are any
   for (std::size_t s = 0; s < studies.size(); ++s) {
     Repetition study(studies[s], s, options.seed + s * seeds_of_study, session.units);
     complete = study.run(result.machine.threads, stop) && complete;

@@ -99,7 +99,8 @@ struct Calibration {
 
 /// Repeats studies with seeds that follow from `options.seed`. Counts are the same for any number
 /// of threads. Reports the runs done. Where the session has units, runs are taken from there and
-/// kept there; a shard does its own alone. Throws InvalidInput for a backend that is not there.
+/// kept there; a shard does its own alone. Without studies it is not complete. Throws InvalidInput
+/// for a backend that is not there.
 Calibration calibrate(std::vector<CalibrationStudy> studies, const Session& session = {},
                       const CalibrateOptions& options = {});
 
@@ -134,7 +135,7 @@ std::string calibration_sentence(const CalibrationRecord& record = calibration_r
 
 /// What `headlab validate --calibrate` repeats: claims known to be true, claims known to be false,
 /// and figures known exactly, on the backend of the session. Closed forms are computed here,
-/// once, on its threads. Throws WorkStopped where the session is to stop.
+/// once, on its threads. None where the session is to stop meanwhile.
 std::vector<CalibrationStudy> calibration_studies(const Session& session);
 
 }  // namespace headlab

@@ -180,10 +180,7 @@ CalibrationStudy intervals(const std::string& name, const std::string& world,
   return study;
 }
 
-}  // namespace
-
-std::vector<CalibrationStudy> calibration_studies(const Session& session) {
-  const StopScope scope(session.stop_hook());
+std::vector<CalibrationStudy> all_studies(const Session& session) {
   const BackendChoice& backend = session.backend;
   const int threads = session.threads;
   const ClaimForm& closed_form = find_form(find_claim("decomposition"), "exact finite n");
@@ -257,6 +254,17 @@ std::vector<CalibrationStudy> calibration_studies(const Session& session) {
     for (CalibrationStudy& study : more(session)) all.push_back(std::move(study));
   }
   return all;
+}
+
+}  // namespace
+
+std::vector<CalibrationStudy> calibration_studies(const Session& session) {
+  const StopScope scope(session.stop_hook());
+  try {
+    return all_studies(session);
+  } catch (const WorkStopped&) {
+    return {};
+  }
 }
 
 }  // namespace headlab
