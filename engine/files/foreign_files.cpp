@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -19,6 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
+
+#include <netcdf.h>
 
 #include "engine/files/available_memory.h"
 #include "engine/files/document.h"
@@ -36,10 +39,14 @@ ForeignFiles& foreign_files() {
   return how;
 }
 
-// What a process may take for a file of `size` bytes. An honest one takes a small part of it.
+// What a process may take for a file of `size` bytes, and the most that an honest file takes.
 
 constexpr std::uint64_t address_space(std::uint64_t size) {
   return (std::uint64_t{1} << 30) + 8 * size;
+}
+
+constexpr std::uint64_t honest_memory(std::uint64_t size) {
+  return (std::uint64_t{1} << 26) + 8 * size;
 }
 
 constexpr std::uint64_t processor_seconds(std::uint64_t size) {
@@ -56,7 +63,7 @@ constexpr std::uint64_t greeting = 0x68656164;
 
 /// The beginning of an answer; what follows are `text` and `image` bytes.
 struct Answer {
-  enum class Kind : std::uint64_t { copied, copied_without_sums, damaged, failed };
+  enum class Kind : std::uint64_t { copied, copied_without_sums, damaged, failed, no_memory };
   Kind kind = Kind::failed;
   std::uint64_t text = 0;
   std::uint64_t image = 0;
@@ -144,7 +151,7 @@ class Reader {
 
   bool ours() const { return owner_ == ::getpid(); }
 
-  /// Throws as trusted_netcdf(); after damage the process may be gone.
+  /// Throws as checked_netcdf_copy(); after damage the process may be gone.
   NetcdfCopy copy(const std::string& bytes) {
     const std::uint64_t size = bytes.size();
     const int seconds = wait_seconds(size);
@@ -158,8 +165,8 @@ class Reader {
     if (whole) {
       if (const std::uint64_t needed = answer.text + answer.image; needed > available_bytes()) {
         end();  // what it goes on to send is not received
-        throw NetcdfError("needs " + format_bytes(needed) + " of memory for a copy of it, " +
-                          available_text());
+        throw RunFailed("needs " + format_bytes(needed) + " of memory for a copy of it, " +
+                        available_text());
       }
       text.resize(answer.text);
       copy.image = memory_for(answer.image);
@@ -169,6 +176,7 @@ class Reader {
     if (!whole) report_end();
     if (answer.kind == Answer::Kind::damaged) throw NetcdfDamage(text);
     if (answer.kind == Answer::Kind::failed) throw NetcdfError(text);
+    if (answer.kind == Answer::Kind::no_memory) throw RunFailed(text);
     copy.lacks_sums = answer.kind == Answer::Kind::copied_without_sums;
     for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
       copy.others.push_back(text.substr(at, end - at));
@@ -202,11 +210,11 @@ class Reader {
     greeted_ = true;
   }
 
-  /// Says why the process is gone: by damage, or by a signal from outside.
+  /// Says why the process is gone: by damage, by a signal from outside, or for lack of memory.
   [[noreturn]] void report_end() {
     ended_ = true;
     int status = 0;
-    constexpr int turns = 20, pause_us = 5000;
+    constexpr int turns = 1000, pause_us = 5000;  // the system may be slow to end it
     pid_t gone = 0;
     for (int turn = 0; turn < turns && gone == 0; ++turn) {
       gone = ::waitpid(process_, &status, WNOHANG);
@@ -217,7 +225,11 @@ class Reader {
       ::waitpid(process_, &status, 0);
       throw NetcdfDamage("reading it does not end");
     }
-    const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    // Damage ends it by a signal.
+    if (WIFEXITED(status)) {
+      throw RunFailed("the process that reads NetCDF files of others has no memory");
+    }
+    const int number = WTERMSIG(status);
     if (number == SIGXCPU) throw NetcdfDamage("reading it does not end");
     for (const int other : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT, SIGKILL}) {
       if (number != other) continue;
@@ -281,6 +293,16 @@ void set_limits(std::uint64_t size) {
   limit(RLIMIT_AS, address_space_taken() + address_space(size));
 }
 
+/// What there is for a file, whatever limit the one before it had.
+std::uint64_t memory_there() {
+  rlimit now = {};
+  const std::uint64_t taken = address_space_taken();
+  const bool limited = ::getrlimit(RLIMIT_AS, &now) == 0 && now.rlim_max != RLIM_INFINITY;
+  const std::uint64_t most = limited ? std::max<std::uint64_t>(now.rlim_max, taken) - taken
+                                     : std::numeric_limits<std::uint64_t>::max();
+  return std::min(most, available_bytes("/."));
+}
+
 }  // namespace
 
 void set_foreign_files(ForeignFiles how) {
@@ -309,7 +331,12 @@ NetcdfBytes trusted_netcdf(const std::string& path, std::string bytes) {
   if (here) require_sum();
   require_not_being_written(bytes);
   const std::lock_guard lock(mutex);
-  NetcdfCopy copy = here ? checked_netcdf_copy(bytes) : copy_elsewhere(bytes);
+  NetcdfCopy copy;
+  try {
+    copy = here ? checked_netcdf_copy(bytes) : copy_elsewhere(bytes);
+  } catch (const RunFailed& failure) {
+    throw RunFailed(one_line(path) + ": " + failure.what());
+  }
   require_sum();
   say_notes(path, copy);
   return std::move(copy.image);
@@ -324,17 +351,27 @@ void serve_foreign_files() {
     Answer answer;
     std::string text;
     NetcdfCopy copy;
+    const std::uint64_t there = memory_there();
+    const bool enough = there >= honest_memory(size);
+    const std::string short_of =
+        "reading it takes more memory than there is, " + format_bytes(there) + " available";
     try {
       set_limits(size);
       copy = checked_netcdf_copy(bytes);
       answer.kind = copy.lacks_sums ? Answer::Kind::copied_without_sums : Answer::Kind::copied;
       for (const std::string& other : copy.others) text += one_line(other) + "\n";
     } catch (const NetcdfDamage& damage) {
-      answer.kind = Answer::Kind::damaged;
       text = std::string(damage.what()).substr(NetcdfDamage::beginning.size());
+      // HDF5 does not say why it fails.
+      const bool memory = !enough && text.ends_with(nc_strerror(NC_EHDFERR));
+      answer.kind = memory ? Answer::Kind::no_memory : Answer::Kind::damaged;
+      if (memory) text = short_of + ", or it is damaged (" + text + ")";
     } catch (const std::bad_alloc&) {
-      answer.kind = Answer::Kind::damaged;
-      text = "reading it takes more memory than its size explains";
+      answer.kind = enough ? Answer::Kind::damaged : Answer::Kind::no_memory;
+      text = enough ? "reading it takes more memory than its size explains" : short_of;
+    } catch (const RunFailed& failure) {
+      answer.kind = Answer::Kind::no_memory;
+      text = failure.what();
     } catch (const std::exception& error) {
       text = error.what();
     }

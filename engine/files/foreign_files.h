@@ -20,7 +20,7 @@ void set_foreign_files(ForeignFiles how);
 
 /// Bytes that the NetCDF library can be given for those of the file at `path`: its own where the
 /// sum behind them is right, otherwise a copy of what it holds. Throws NetcdfDamage, NetcdfError,
-/// and RunFailed where no process can be started.
+/// and RunFailed where memory is short or no process can be started.
 NetcdfBytes trusted_netcdf(const std::string& path, std::string bytes);
 
 /// Says once that there are files of headlab that have no sums, naming the first.

@@ -10,6 +10,7 @@ namespace headlab {
 namespace {
 
 const std::string foreign_file = "a file of others";
+constexpr std::uint64_t greeting = 0x68656164;
 
 /// A number as printf of the shell writes its eight bytes.
 std::string in_octal(std::uint64_t number) {
@@ -22,13 +23,13 @@ std::string in_octal(std::uint64_t number) {
   return text;
 }
 
-/// A process that takes one file and answers, without looking at it.
-ForeignFiles answering(std::uint64_t kind, const std::string& text, std::uint64_t image) {
-  constexpr std::uint64_t greeting = 0x68656164;
+/// A process that takes one file and answers, without looking at it, and what it does then.
+ForeignFiles answering(std::uint64_t kind, const std::string& text, std::uint64_t image,
+                       const std::string& then = "cat >&2") {
   return {{"sh", "-c",
            "printf '" + in_octal(greeting) + "'; head -c " +
                std::to_string(sizeof(std::uint64_t) + foreign_file.size()) + " >&2; printf '" +
-               in_octal(kind) + in_octal(text.size()) + in_octal(image) + text + "'; cat >&2"}};
+               in_octal(kind) + in_octal(text.size()) + in_octal(image) + text + "'; " + then}};
 }
 
 class ForeignFilesTest : public testing::Test {
@@ -45,6 +46,14 @@ class ForeignFilesTest : public testing::Test {
     }
   }
 };
+
+TEST_F(ForeignFilesTest, LackOfMemoryIsNoDamage) {
+  constexpr std::uint64_t no_memory = 4;
+  // At the second file it ends by itself.
+  set_foreign_files(answering(no_memory, "needs much", 0, "head -c 8 >&2; exit 1"));
+  EXPECT_EQ(refusal(), "a.nc: needs much");
+  EXPECT_EQ(refusal(), "a.nc: the process that reads NetCDF files of others has no memory");
+}
 
 TEST_F(ForeignFilesTest, ReadsAnotherFileAfterACopyThatNeedsTooMuchMemory) {
   constexpr std::uint64_t copied = 0, damaged = 2;

@@ -2,6 +2,7 @@
 #include "tools/cli/foreign_reader.h"
 
 #include <iostream>
+#include <new>
 #include <string>
 #include <string_view>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "engine/files/foreign_files.h"
 #include "engine/files/notes.h"
 #include "tools/cli/exit_code.h"
+#include "tools/cli/figure_text.h"
 
 namespace headlab::tools {
 namespace {
@@ -20,7 +22,11 @@ constexpr const char* serve = "--serve-foreign-files";
 
 bool served_foreign_files(int argc, const char* const* argv) {
   if (argc == 2 && argv[1] == std::string_view(serve)) {
-    serve_foreign_files();
+    try {
+      serve_foreign_files();
+    } catch (const std::bad_alloc&) {
+      ::_exit(static_cast<int>(ExitCode::failed));  // by a signal it would be the work of a file
+    }
     return true;
   }
   const std::string self = "/proc/self/exe";

@@ -14,6 +14,7 @@
 #include <netcdf_mem.h>
 
 #include "engine/files/available_memory.h"
+#include "engine/files/error.h"
 #include "engine/files/netcdf/packing.h"
 #include "engine/files/sha256.h"
 
@@ -371,7 +372,7 @@ class Copier {
                           " holds");
       }
       if (bytes_of_values_ > static_cast<double>(available_)) {
-        throw NetcdfError(
+        throw RunFailed(
             key + ": needs " + format_bytes(static_cast<std::uint64_t>(bytes_of_values_)) +
             " of memory with the variables before it, " + format_bytes(available_) + " available");
       }
