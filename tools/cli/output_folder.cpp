@@ -71,10 +71,10 @@ void OutputFolder::claim(const std::string& lock_name, const std::string& busy,
   const std::string path = lock_path_ = file(lock_name);
   const auto deadline = std::chrono::steady_clock::now() + patience;
   for (bool locked = false; !locked;) {
-    constexpr int flags = O_CREAT | O_NOFOLLOW | O_CLOEXEC;
-    lock_ = ::open(path.c_str(), flags | O_RDWR, 0666);
+    constexpr int flags = O_NOFOLLOW | O_CLOEXEC;
+    lock_ = ::open(path.c_str(), flags | O_CREAT | O_RDWR, 0666);
     // That of another user may still be read.
-    if (lock_ < 0 && errno == EACCES) lock_ = ::open(path.c_str(), flags | O_RDONLY, 0666);
+    if (lock_ < 0 && errno == EACCES) lock_ = ::open(path.c_str(), flags | O_RDONLY);
     if (lock_ < 0) {
       reject_path("--out", path, std::string("cannot be locked (") + std::strerror(errno) + ")");
     }
