@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "engine/files/enumerators.h"
 #include "engine/files/error.h"
 #include "engine/run/learned_heads.h"
 #include "engine/run/memory.h"
@@ -82,15 +83,7 @@ std::size_t size_of(NumberType type) {
 }
 
 const char* name_of(NumberType type) {
-  switch (type) {
-    case NumberType::float32:
-      return "float32";
-    case NumberType::float64:
-      return "float64";
-    case NumberType::int64:
-      break;
-  }
-  return "int64";
+  return word_of<NumberType::int64>(type, "float32", "float64", "int64");
 }
 
 std::uint64_t DatasetVariable::elements() const {

@@ -9,149 +9,14 @@
 
 #include "engine/files/error.h"
 #include "engine/files/json_reader.h"
-#include "engine/files/words.h"
 #include "engine/results/results_scenario.h"
 #include "tools/report/source.h"
 #include "tools/report/sweep.h"
+#include "tools/tables/document_rows.h"
 #include "tools/tables/table_source.h"
 
 namespace headlab::tools {
 namespace {
-
-/// Members of an object that are found by their name bear that of one of them: index_chordal.
-constexpr std::pair<const char*, const char*> named_members[] = {{"indices", "index_"},
-                                                                 {"gain", "gain_"}};
-
-/// What the standard errors and remainders of a figure are called behind its name.
-constexpr const char* error_names[] = {"mcse", "remainder", "se"};
-
-bool is_whole(const Value& value) {
-  return value.is<std::int64_t>() || value.is<std::uint64_t>() || value.is<bool>();
-}
-
-std::string text_in(const Value& value) {
-  return value.is<std::string>() ? visible(text_of(value)) : to_toml(value);
-}
-
-/// Texts and numbers of rows, filled from JSON.
-class DocumentTable : public TableSource {
- public:
-  bool has(const std::string& name) const override { return numbers_.contains(name); }
-  TableColumn figure(const std::string& name) const override {
-    const auto found = numbers_.find(name);
-    if (found == numbers_.end()) throw InvalidInput(name + ": no such figure");
-    TableColumn column = columns_[found->second];
-    for (const char* error : error_names) {
-      const auto errors = numbers_.find(name + "_" + error);
-      if (errors == numbers_.end()) continue;
-      column.error = error;
-      column.errors = std::get<std::vector<double>>(columns_[errors->second].cells);
-    }
-    return column;
-  }
-
-  void begin_row() { ++rows; }
-
-  /// Puts a value into the last row: a number, a text, true or false; null leaves it empty.
-  void put(const std::string& name, const Value& value) {
-    if (value.is<Value::Array>() || value.is<Value::Members>()) return;
-    const auto [at, is_new] = numbers_.try_emplace(name, columns_.size());
-    if (is_new) columns_.push_back({.name = name, .whole = true});
-    TableColumn& column = columns_[at->second];
-    column.whole = column.whole && (is_whole(value) || value.is<Value::Null>());
-    put(column.cells, value);
-  }
-
-  /// The same of all single values in an object, the names on the way to one joined by `_` without
-  /// `value`.
-  void put_all(const std::string& prefix, const Value& object) {
-    for (const auto& [key, location, value] : members_of(object)) {
-      if (key == "parameters") continue;
-      const auto named =
-          std::ranges::find(named_members, key, &std::pair<const char*, const char*>::first);
-      if (named != std::end(named_members)) {
-        // Those of closed forms beside the simulation's; gains of controls bear no other name.
-        const bool alone = prefix.empty() || key == "gain";
-        const std::string before = alone ? "" : prefix + "_";
-        for (const auto& [name, at, one] : members_of(value))
-          put_one(before + named->second + name, one);
-      } else if (key == "value" && !prefix.empty()) {
-        put(prefix, value);
-      } else {
-        put_one(prefix.empty() ? key : prefix + "_" + key, value);
-      }
-    }
-  }
-
-  /// Makes a column a key.
-  void make_key(const std::string& name) {
-    const auto found = numbers_.find(name);
-    if (found == numbers_.end()) return;
-    keys.push_back(columns_[found->second]);
-  }
-
-  /// Fills all columns up to the last row and lists the figures, which are all but keys and errors.
-  void finish() {
-    for (TableColumn& column : columns_) fill(column.cells, rows);
-    for (TableColumn& key : keys) fill(key.cells, rows);
-    for (const TableColumn& column : columns_) {
-      if (!is_error(column.name) &&
-          std::ranges::count(keys, column.name, &TableColumn::name) == 0) {
-        figures.push_back(column.name);
-      }
-    }
-  }
-
-  /// Whether any row has a value of the figure.
-  bool has_values(const std::string& name) const {
-    const Cells& cells = columns_[numbers_.at(name)].cells;
-    if (const auto* numbers = std::get_if<std::vector<double>>(&cells)) {
-      return std::ranges::any_of(*numbers, [](double number) { return number == number; });
-    }
-    return std::ranges::any_of(std::get<std::vector<std::string>>(cells),
-                               [](const std::string& text) { return !text.empty(); });
-  }
-
- private:
-  void put_one(const std::string& name, const Value& value) {
-    if (value.is<Value::Members>()) {
-      put_all(name, value);
-    } else {
-      put(name, value);
-    }
-  }
-  static void fill(Cells& cells, std::size_t count) {
-    if (auto* numbers = std::get_if<std::vector<double>>(&cells)) numbers->resize(count, no_number);
-    if (auto* texts = std::get_if<std::vector<std::string>>(&cells)) texts->resize(count);
-  }
-  void put(Cells& cells, const Value& value) const {
-    fill(cells, rows);
-    if (value.is<Value::Null>()) return;
-    auto* numbers = std::get_if<std::vector<double>>(&cells);
-    const std::optional<double> number =
-        value.is<bool>() ? std::optional(is_true(value) ? 1.0 : 0.0) : value.number();
-    if (numbers != nullptr && number) {
-      numbers->back() = *number;
-      return;
-    }
-    if (numbers != nullptr) {
-      std::vector<std::string> texts;
-      for (const double one : *numbers) texts.push_back(one == one ? number_text(one) : "");
-      cells = std::move(texts);
-    }
-    std::get<std::vector<std::string>>(cells).back() =
-        number ? number_text(*number) : text_in(value);
-  }
-  bool is_error(const std::string& name) const {
-    return std::ranges::any_of(error_names, [&](const std::string& error) {
-      return name.ends_with("_" + error) &&
-             numbers_.contains(name.substr(0, name.size() - error.size() - 1));
-    });
-  }
-
-  std::vector<TableColumn> columns_;
-  std::map<std::string, std::size_t> numbers_;  ///< of the columns, by name
-};
 
 /// The element of nested arrays; null where it is not there.
 const Value& element(const Value& array, std::span<const std::size_t> place) {
@@ -185,12 +50,15 @@ Value whole(std::size_t number) {
   return {static_cast<std::int64_t>(number), Location()};
 }
 
-/// Calls row(place) for every head, or every pair h <= l of heads.
-void for_each_head(TableOf of, std::size_t heads,
+/// Calls row(place) for every head, or every pair of heads: h <= l, or different ones in both
+/// orders.
+void for_each_head(TableOf of, std::size_t heads, bool both_orders,
                    const std::function<void(std::span<const std::size_t>)>& row) {
   for (std::size_t h = 0; h < heads; ++h) {
     if (of == TableOf::heads) row(std::vector{h});
-    for (std::size_t l = h; l < heads && of == TableOf::pairs; ++l) row(std::vector{h, l});
+    for (std::size_t l = both_orders ? 0 : h; l < heads && of == TableOf::pairs; ++l) {
+      if (!both_orders || l != h) row(std::vector{h, l});
+    }
   }
 }
 
@@ -201,12 +69,7 @@ void put_heads(DocumentTable& table, std::span<const std::size_t> place) {
 
 void put_query(DocumentTable& table, const Value& condition, const Value& query) {
   for (const auto& [key, location, value] : members_of(query)) {
-    const std::string name = condition.find(key) != nullptr ? "query_" + key : key;
-    if (value.is<Value::Members>()) {
-      table.put_all(name, value);
-    } else {
-      table.put(name, value);
-    }
+    table.put_one(condition.find(key) != nullptr ? "query_" + key : key, value);
   }
   const Value::Array& x = items_of(member(query, "x"));
   for (std::size_t i = 0; i < x.size(); ++i) table.put("x_" + std::to_string(i), x[i]);
@@ -243,7 +106,7 @@ void add_condition(DocumentTable& table, const Value& condition, TableOf of,
     if (of == TableOf::queries) {
       row({});
     } else {
-      for_each_head(of, heads, row);
+      for_each_head(of, heads, false, row);
     }
   }
 }
@@ -306,7 +169,7 @@ void add_conditions(DocumentTable& table, const Value& document, TableOf of) {
                                          : std::vector<std::string>{"head_covariance"};
 }
 
-void add_layers_of_heads(DocumentTable& table, const Value& document, TableOf of) {
+void add_layers(DocumentTable& table, const Value& document, TableOf of, bool both_orders) {
   for (const Value& layer : items_of(member(document, "layers"))) {
     const auto row = [&](std::span<const std::size_t> place) {
       table.begin_row();
@@ -316,10 +179,15 @@ void add_layers_of_heads(DocumentTable& table, const Value& document, TableOf of
       put_elements(table, layer, place);
     };
     if (of == TableOf::conditions) row({});
-    for_each_head(of, static_cast<std::size_t>(count_of(member(layer, "heads")).value_or(0)), row);
+    for_each_head(of, static_cast<std::size_t>(count_of(member(layer, "heads")).value_or(0)),
+                  both_orders, row);
   }
   for (const char* key : {"layer", "head", "head_2"}) table.make_key(key);
   table.finish();
+}
+
+void add_layers_of_heads(DocumentTable& table, const Value& document, TableOf of) {
+  add_layers(table, document, of, false);
   for (const std::string& name : table.figures) {
     const bool of_layer = name.starts_with("index_") && !name.ends_with("_ceiling") &&
                           !name.ends_with("_mcse") && !name.ends_with("_sd");
@@ -332,24 +200,7 @@ void add_layers_of_heads(DocumentTable& table, const Value& document, TableOf of
 
 /// A pair stands in both orders: what one head is to another is not what that is to it.
 void add_measured_heads(DocumentTable& table, const Value& document, TableOf of) {
-  for (const Value& layer : items_of(member(document, "layers"))) {
-    const auto row = [&](std::span<const std::size_t> place) {
-      table.begin_row();
-      table.put_all("", layer);
-      if (!place.empty()) put_heads(table, place);
-      put_elements(table, layer, place);
-    };
-    const auto heads = static_cast<std::size_t>(count_of(member(layer, "heads")).value_or(0));
-    if (of == TableOf::conditions) row({});
-    for (std::size_t h = 0; h < heads; ++h) {
-      if (of == TableOf::heads) row(std::vector{h});
-      for (std::size_t l = 0; l < heads && of == TableOf::pairs; ++l) {
-        if (h != l) row(std::vector{h, l});
-      }
-    }
-  }
-  for (const char* key : {"layer", "head", "head_2"}) table.make_key(key);
-  table.finish();
+  add_layers(table, document, of, true);
   table.shown = of == TableOf::conditions
                     ? std::vector<std::string>{"output_variance", "output_correlation", "stream",
                                                "contexts_mse", "loo_mse"}
@@ -367,7 +218,7 @@ void add_rows(DocumentTable& table, const Value& list, std::initializer_list<con
     table.put_all("", row);
   }
   for (const char* key : keys) {
-    if (table.has(key) && table.has_values(key)) table.make_key(key);
+    if (table.has_values(key)) table.make_key(key);
   }
   table.finish();
   for (const char* name : shown) {
@@ -391,7 +242,7 @@ void add_curves(DocumentTable& table, const Value& document) {
       table.put_all("slope", member(curve, "slope"));
     }
   }
-  if (table.has("curve") && table.has_values("curve")) table.make_key("curve");
+  if (table.has_values("curve")) table.make_key("curve");
   table.make_key(over);
   table.finish();
   table.shown = {min_over, figure};
@@ -411,10 +262,7 @@ void add_allocations(DocumentTable& table, const Value& document) {
   }
   for (const char* key : {"budget", "n", "rule", "heads", "dim"}) table.make_key(key);
   table.finish();
-  for (const char* name :
-       {"subspaces", "bandwidth", "temperature", "mse", "replicates", "in_best_set"}) {
-    if (table.has(name) && table.has_values(name)) table.shown.emplace_back(name);
-  }
+  table.show({"subspaces", "bandwidth", "temperature", "mse", "replicates", "in_best_set"});
 }
 
 /// A number or a text that stands as TOML; an array and a table stay text.
@@ -503,10 +351,8 @@ void add_growths(DocumentTable& table, const Value& list, const Value& document)
     if (name.starts_with("dim@") && !detail) table.shown.push_back(name);
   }
   table.shown.emplace_back(table.has("words") ? "words" : "verdict");
-  for (const char* name :
-       {"exponent", "exponent_low", "exponent_high", "first_order", "condensation", "asymptotic"}) {
-    if (table.has(name) && table.has_values(name)) table.shown.emplace_back(name);
-  }
+  table.show(
+      {"exponent", "exponent_low", "exponent_high", "first_order", "condensation", "asymptotic"});
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "engine/files/enumerators.h"
 #include "engine/files/json_reader.h"
 #include "engine/moments/error_terms.h"
 #include "engine/moments/jackknife.h"
@@ -27,16 +28,8 @@ void append(Cells& to, const Cells& more) {
         to);
     return;
   }
-  const auto texts = [](const Cells& cells) {
-    if (const auto* all = std::get_if<std::vector<std::string>>(&cells)) return *all;
-    std::vector<std::string> made;
-    for (const double number : std::get<std::vector<double>>(cells)) {
-      made.push_back(number != number ? "" : number_text(number));
-    }
-    return made;
-  };
-  std::vector<std::string> all = texts(to);
-  std::ranges::move(texts(more), std::back_inserter(all));
+  std::vector<std::string> all = texts_of(to);
+  std::ranges::move(texts_of(more), std::back_inserter(all));
   to = std::move(all);
 }
 
@@ -128,20 +121,17 @@ class StackedTable : public TableSource {
 
 }  // namespace
 
-const char* name_of(TableOf of) {
-  switch (of) {
-    case TableOf::heads:
-      return "heads";
-    case TableOf::queries:
-      return "queries";
-    case TableOf::pairs:
-      return "pairs";
-    case TableOf::growth:
-      return "growth";
-    case TableOf::conditions:
-      break;
+std::vector<std::string> texts_of(const Cells& cells) {
+  if (const auto* all = std::get_if<std::vector<std::string>>(&cells)) return *all;
+  std::vector<std::string> made;
+  for (const double number : std::get<std::vector<double>>(cells)) {
+    made.push_back(number != number ? "" : number_text(number));
   }
-  return "";
+  return made;
+}
+
+const char* name_of(TableOf of) {
+  return word_of<TableOf::growth>(of, "", "heads", "queries", "pairs", "growth");
 }
 
 std::unique_ptr<TableSource> stacked(std::vector<std::unique_ptr<TableSource>> parts,

@@ -19,6 +19,9 @@ inline constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 /// A cell a row: numbers, NaN where there is none, or texts.
 using Cells = std::variant<std::vector<double>, std::vector<std::string>>;
 
+/// Cells as texts, empty where there is no number.
+std::vector<std::string> texts_of(const Cells& cells);
+
 struct TableColumn {
   std::string name;
   Cells cells = {};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/files/document.h"
+#include "engine/files/enumerators.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/setup_laws.h"
 
@@ -128,17 +129,8 @@ std::string rounded_up(double count) {
 }  // namespace
 
 const char* advice_name(AdviceKind kind) {
-  switch (kind) {
-    case AdviceKind::best:
-      return "best";
-    case AdviceKind::within_zone:
-      return "within zone";
-    case AdviceKind::too_close:
-      return "too close to call";
-    case AdviceKind::unfinished:
-      return "unfinished";
-  }
-  return "";
+  return word_of<AdviceKind::unfinished>(kind, "best", "within zone", "too close to call",
+                                         "unfinished");
 }
 
 AllocationStudy allocate(const Condition& base, int budget, const Session& session,

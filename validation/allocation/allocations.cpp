@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "engine/files/enumerators.h"
 #include "engine/files/error.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/design_rounding.h"
@@ -129,17 +130,7 @@ std::vector<Allocation> enumerate_allocations(int budget, int d) {
 }
 
 const char* rule_name(BandwidthRule rule) {
-  switch (rule) {
-    case BandwidthRule::fixed:
-      return "fixed";
-    case BandwidthRule::sqrt_dim:
-      return "sqrt_dim";
-    case BandwidthRule::rate:
-      return "rate";
-    case BandwidthRule::tuned:
-      return "tuned";
-  }
-  return "";
+  return word_of<BandwidthRule::tuned>(rule, "fixed", "sqrt_dim", "rate", "tuned");
 }
 
 BandwidthRule find_rule(const std::string& name) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/files/enumerators.h"
 #include "engine/files/json_reader.h"
 #include "engine/moments/estimates.h"
 #include "engine/moments/layer_estimates.h"
@@ -154,17 +155,8 @@ std::optional<Errors> errors_of_layers(const StoredCondition& stored_a,
 }  // namespace
 
 const char* pairing_name(Pairing pairing) {
-  switch (pairing) {
-    case Pairing::paired:
-      return "paired";
-    case Pairing::independent:
-      return "independent";
-    case Pairing::same_problem:
-      return "same problem";
-    case Pairing::conservative:
-      return "conservative";
-  }
-  return "";
+  return word_of<Pairing::conservative>(pairing, "paired", "independent", "same problem",
+                                        "conservative");
 }
 
 std::uint64_t jackknife_node_count(std::uint64_t replicates, bool per_draw) {

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <stdexcept>
 
+#include "engine/files/enumerators.h"
 #include "engine/files/json_fields.h"
 #include "engine/files/made_by.h"
 #include "engine/files/words.h"
@@ -96,38 +97,14 @@ class Repetition {
 }  // namespace
 
 const char* measured_text(RateKind measured) {
-  switch (measured) {
-    case RateKind::false_alarm:
-      return "false alarm";
-    case RateKind::false_support:
-      return "false support";
-    case RateKind::power:
-      return "power";
-    case RateKind::coverage:
-      return "coverage";
-    case RateKind::control:
-      return "control";
-    case RateKind::decided:
-      return "decided";
-  }
-  return "";
+  return word_of<RateKind::decided>(measured, "false alarm", "false support", "power", "coverage",
+                                    "control", "decided");
 }
 
 std::string CalibrationRate::requirement() const {
-  switch (measured) {
-    case RateKind::false_alarm:
-    case RateKind::false_support:
-      return "low end at most 1 %";
-    case RateKind::power:
-      return "high end at least 99 %";
-    case RateKind::coverage:
-      return "95 % inside";
-    case RateKind::control:
-      return "95 % outside";
-    case RateKind::decided:
-      return "none";
-  }
-  return "";
+  return word_of<RateKind::decided>(measured, "low end at most 1 %", "low end at most 1 %",
+                                    "high end at least 99 %", "95 % inside", "95 % outside",
+                                    "none");
 }
 
 bool CalibrationRate::pass() const {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <variant>
 
+#include "engine/files/enumerators.h"
 #include "engine/files/error.h"
 #include "engine/files/json_fields.h"
 #include "engine/files/made_by.h"
@@ -418,19 +419,8 @@ class Validator {
 }  // namespace
 
 const char* verdict_text(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::supported:
-      return "supported";
-    case Verdict::refuted:
-      return "refuted";
-    case Verdict::unresolved:
-      return "unresolved";
-    case Verdict::limited_by_theory:
-      return "limited by theory";
-    case Verdict::identity:
-      return "identity";
-  }
-  return "";
+  return word_of<Verdict::identity>(verdict, "supported", "refuted", "unresolved",
+                                    "limited by theory", "identity");
 }
 
 bool names_scenario(const std::string& claim) {
