@@ -500,6 +500,18 @@ std::string without_place_text(const ComponentsPicture& picture) {
          " values that are undefined or not positive are in the table alone.";
 }
 
+/// A picture of components with the title `name`, and what they are drawn against.
+Picture picture_of(const std::shared_ptr<ComponentsPicture>& shared, const std::string& name) {
+  const ComponentsPicture& picture = *shared;
+  return {.title = name + (picture.layout.along ? " against " + picture.layout.along->words() : ""),
+          .finding = components_finding(picture),
+          .draw = drawing(shared),
+          .table = components_table(picture),
+          .note = sentences({bands_text(picture), doubtful_text(picture),
+                             picture.compared ? closed_forms_note : "", without_place_text(picture),
+                             picture.layout.left_out})};
+}
+
 }  // namespace
 
 std::vector<Picture> difference_figures(const Source& source) {
@@ -522,31 +534,15 @@ std::vector<Picture> measures_figures(const Source& source) {
   std::vector<Picture> all;
   for (const std::vector<Component>& part : parts) {
     const auto shared = drawn_picture(conditions, Shown::components, part);
-    const std::string name = part.size() == 1 ? part.front().name : "Measures";
-    all.push_back(
-        {.title = shared->layout.along ? name + " against " + shared->layout.along->words() : name,
-         .finding = components_finding(*shared),
-         .draw = drawing(shared),
-         .table = components_table(*shared),
-         .note = sentences({bands_text(*shared), doubtful_text(*shared),
-                            shared->compared ? closed_forms_note : "", without_place_text(*shared),
-                            shared->layout.left_out})});
+    all.push_back(picture_of(shared, part.size() == 1 ? part.front().name : "Measures"));
   }
   return all;
 }
 
 std::vector<Picture> components_figures(const Source& source) {
   if (source.shown_conditions().empty()) return {};
-  const auto shared = drawn_picture(source.shown_conditions(), Shown::components);
-  const ComponentsPicture& picture = *shared;
-  return {{.title = picture.layout.along
-                        ? "Components of the error against " + picture.layout.along->words()
-                        : "Components of the error",
-           .finding = components_finding(picture),
-           .draw = drawing(shared),
-           .table = components_table(picture),
-           .note = sentences({bands_text(picture), picture.compared ? closed_forms_note : "",
-                              without_place_text(picture), picture.layout.left_out})}};
+  return {picture_of(drawn_picture(source.shown_conditions(), Shown::components),
+                     "Components of the error")};
 }
 
 }  // namespace headlab::tools
