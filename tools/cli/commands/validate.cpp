@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/verdicts/validate.h"
 
+#include <filesystem>
+#include <set>
+
 #include "engine/scenario/scenario.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/kept_units.h"
@@ -163,7 +166,16 @@ ExitCode validate_claims(const ValidateArguments& arguments) {
     throw InvalidInput(
         "--replicates: not with --level full, which says how many - leave one of them out");
   }
-  for (const std::string& name : arguments.claims) require_claim(name);
+  std::set<std::filesystem::path> scenarios;
+  for (const std::string& name : arguments.claims) {
+    require_claim(name);
+    if (!names_scenario(name)) continue;
+    // Its claims would count twice among the comparisons of the call.
+    std::error_code none;
+    if (!scenarios.insert(std::filesystem::weakly_canonical(name, none)).second) {
+      throw InvalidInput(one_line(name) + ": is given twice - leave one of them out");
+    }
+  }
   require_out(arguments.overwrite, arguments.out);
   require_documents(arguments);
   const Texts results = {"verdicts.json", "report.md"};
