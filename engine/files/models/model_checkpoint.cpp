@@ -177,7 +177,7 @@ std::string config_next_to(const std::string& path) {
   const fs::path folder =
       fs::is_directory(path, error) ? fs::path(path) : fs::path(path).parent_path();
   const fs::path config = folder / "config.json";
-  return fs::is_regular_file(config, error) ? config.string() : "";
+  return fs::exists(config, error) ? config.string() : "";
 }
 
 }  // namespace headlab

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "engine/activations/activations.h"
+#include "engine/files/atomic_file.h"
 #include "engine/files/models/head_cuts.h"
 #include "engine/files/models/model_checkpoint.h"
 #include "kernels/parallel_for.h"
@@ -174,6 +175,9 @@ void require_fits(const PruneArguments& arguments) {
 ExitCode prune(const PruneArguments& arguments) {
   const int threads = thread_count(threads_of(arguments));
   require_fits(arguments);
+  // Found out before the work: where it goes cannot be written.
+  std::optional<OutputFolder> place;
+  if (arguments.out) place.emplace(folder_of(*arguments.out));
   RemovalSetting setting = arguments.setting;
   setting.refit = !arguments.no_refit;
   setting.even = arguments.shrink;
