@@ -7,10 +7,10 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/cpu/backend.h"
 #include "kernels/cuda/backend.h"
 #include "kernels/learning/fit.h"
 #include "kernels/learning/worker.h"
+#include "kernels/reference/backend.h"
 #include "kernels/testing/device_fixture.h"
 #include "kernels/testing/learning_agreement.h"
 
@@ -70,12 +70,12 @@ TEST_F(CudaGradients, DoNotDependOnWhatWasAskedBefore) {
   EXPECT_TRUE(second.gradient.queries.empty());
 }
 
-TEST_F(CudaGradients, AFitGoesTheSameWayAsOnTheCpu) {
+TEST_F(CudaGradients, AFitGoesTheSameWayAsThatOfTheReference) {
   const FitPoints points = test::single_index_points(200);
   const GaussianKernel kernel{.bandwidth = 0.4};
   const Learning learning = test::one_head();
   const Fit here = fit_heads(learning, 0, points, *gradients_of(kernel)).value();
-  const Fit there = fit_heads(learning, 0, points, *make_cpu_gradients(kernel, 1)).value();
+  const Fit there = fit_heads(learning, 0, points, *make_reference_gradients(kernel)).value();
   EXPECT_EQ(here.steps, there.steps);
   // Rounding of one step does not grow where the steps go downhill.
   for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(here.heads.keys[i], there.heads.keys[i], 1e-3);

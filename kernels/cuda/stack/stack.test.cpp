@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/backends.h"
+#include "kernels/reference/backend.h"
 #include "kernels/testing/cuda_stacks.h"
 #include "kernels/testing/device_fixture.h"
 
@@ -47,7 +47,7 @@ TEST_F(CudaStack, GivesTheMomentsOfReference) {
     if (fixed) plan.fixed_design_seed = 9;
     const Block block = {.first = 0, .count = 9, .node = 8};
     std::vector<Moments> expected(block.nodes());
-    make_backend("reference")->worker(plan)->run(block, expected);
+    make_reference_backend()->worker(plan)->run(block, expected);
     const auto got = run(plan, block, in_batches(4));
     ASSERT_EQ(got.size(), 2u);
     for (std::size_t i = 0; i < 2; ++i) {
