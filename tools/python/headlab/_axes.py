@@ -36,7 +36,7 @@ def given_or_new(ax: Axes | None) -> Axes:
     return made
 
 
-def number_colour(colour: Sequence[float]) -> str:
+def number_colour(colour: Sequence[float] | NDArray[Any]) -> str:
     """Black or white, whichever stands out more from a colour by WCAG 2, as in heat maps of reports."""
     linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in colour[:3]]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
