@@ -479,8 +479,8 @@ def test_values_have_the_digits_of_their_errors(small: dict[str, Any]) -> None:
         assert len(first.partition(".")[2]) == len(second.partition(".")[2])
         assert len(second.replace(".", "").lstrip("0")) == 2
         assert abs(float(first) - value) < 0.06 * error and abs(float(second) - error) < 0.06 * error
-    assert plot._both(0.0398765, 0.000996) == ("0.0399", "±0.0010")
-    assert plot._both(1234.5, 20.0) == ("1234", "±20") and plot._both(0.5, 0.0) == ("0.5", "±0")
+    assert _axes.both(0.0398765, 0.000996) == ("0.0399", "±0.0010")
+    assert _axes.both(1234.5, 20.0) == ("1234", "±20") and _axes.both(0.5, 0.0) == ("0.5", "±0")
     matplotlib.pyplot.close("all")
 
 
