@@ -10,7 +10,7 @@
 namespace headlab {
 namespace {
 
-/// Names of results.nc and summary.json that are no figures.
+/// Names that results.nc and summary.json use for something other than figures.
 constexpr std::array taken = {"aims",
                               "bound",
                               "check",

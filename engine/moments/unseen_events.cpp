@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/moments/estimates.h"
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <vector>
 
+#include "engine/moments/estimates.h"
 #include "kernels/plan.h"
 
 namespace headlab {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "tools/report/canvas.h"
+
 #include <numeric>
 #include <regex>
 #include <sstream>
@@ -7,8 +9,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-
-#include "tools/report/canvas.h"
 
 namespace headlab::tools {
 namespace {
