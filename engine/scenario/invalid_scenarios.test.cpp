@@ -66,7 +66,7 @@ std::string with(std::string text, const std::string& from, const std::string& t
 
 /// A case is its lines up to the refusal, "! LINE": "4 n = 0" puts n = 0 in place of line 4 of the
 /// good scenario, "--set n=0" is an argument; | is a line break. In a refusal DIR stands for the
-/// directory of the scenario, DESIGNS and KERNELS for the laws of designs and of kernels.
+/// directory of the scenario, DESIGNS, KERNELS and REGRESSIONS for the laws of these.
 void expect_refusals(const std::string& cases, const std::string& directory = ".") {
   std::vector<std::string> lines = good_lines, sets;
   std::istringstream in(cases.substr(1));
@@ -82,6 +82,7 @@ void expect_refusals(const std::string& cases, const std::string& directory = ".
       std::string wanted = with(line.substr(2), "DIR", directory);
       wanted = with(wanted, "DESIGNS", laws_of("design"));
       wanted = with(wanted, "KERNELS", laws_of("kernel"));
+      wanted = with(wanted, "REGRESSIONS", laws_of("regression"));
       const std::string found = refusal(joined(lines), sets, directory);
       EXPECT_EQ(found, wanted);
       EXPECT_TRUE(found.starts_with("s.toml:") || found.starts_with("--set ")) << found;
@@ -252,7 +253,7 @@ TEST(bad_scenarios, laws_and_their_parameters) {
 6 regression = { law = "random_cosines", length_scale = 1, seed = -1 }
 ! s.toml:6:65: data.regression.seed: is -1, must be in [0, 9007199254740992)
 6 regression = { law = "cosine", amplitude = [1] }
-! s.toml:6:22: data.regression.law: is "cosine" (allowed: zero, linear, cosines, random_cosines, additive, single_index, bumps, step, formula, file) - did you mean "cosines"?
+! s.toml:6:22: data.regression.law: is "cosine" (allowed: REGRESSIONS) - did you mean "cosines"?
 7 noise = { law = "normal", sd = -1 }
 ! s.toml:7:32: data.noise.sd: is -1, must be in [0, 1000000]
 7 noise = { law = "student_t", sd = 1, df = 2 }

@@ -223,11 +223,13 @@ if(HEADLAB_MPI)
   set_tests_properties(mpi mpi_slurm PROPERTIES SKIP_RETURN_CODE 77 LABELS mpi)
 endif()
 
-# The commands of pages that are read with a terminal beside them do what the pages say.
+# The commands of README.md, and of pages that are read with a terminal beside them, do what these say; pages are a part
+# of tools/test --nightly.
 set(pages_script ${CMAKE_CURRENT_SOURCE_DIR}/check/doc_commands.py)
 list(TRANSFORM HEADLAB_TESTED_PAGES PREPEND ${PROJECT_SOURCE_DIR}/docs/ OUTPUT_VARIABLE pages)
-list(PREPEND pages ${PROJECT_SOURCE_DIR}/README.md)
-add_test(NAME doc_commands
+headlab_check(doc_commands tools
+  COMMAND ${HEADLAB_PYTHON3} ${pages_script} $<TARGET_FILE:headlab> ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/README.md)
+headlab_check(doc_commands_of_pages services
   COMMAND ${HEADLAB_PYTHON3} ${pages_script} $<TARGET_FILE:headlab> ${PROJECT_SOURCE_DIR} ${pages})
 # headlab_faulty_page(NAME FOUND TEXT): the check finds FOUND in a page of the text.
 function(headlab_faulty_page name found text)
@@ -293,7 +295,7 @@ headlab_check(signals_find_a_new_command tools FINDS "rewind: has no row in COMM
 
 # Files that are damaged are refused, or nothing that is shown changes. A reader that checks nothing is found.
 set(damage ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/damage)
-headlab_check(damage tools COMMAND ${damage} $<TARGET_FILE:headlab> --flips 30)
+headlab_check(damage tools COMMAND ${damage} $<TARGET_FILE:headlab> --flips 12)
 file(WRITE ${check_dir}/credulous "#!/bin/sh\nexec cksum \"$2\"\n")
 file(CHMOD ${check_dir}/credulous PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
 headlab_check(damage_finds_a_credulous_reader tools FINDS "shows another thing" COMMAND ${damage}
@@ -397,6 +399,8 @@ endif()
 # The check of a machine with a GPU ends as it says: with stand-ins for the driver and the programs.
 headlab_check(gpu_check tools
   COMMAND ${HEADLAB_PYTHON3} -B ${CMAKE_CURRENT_SOURCE_DIR}/check/gpu_check_test.py ${CMAKE_CXX_COMPILER})
+# They begin before others, so that at the end no processor waits for one of them.
+set_tests_properties(damage doc_commands gpu_check signals PROPERTIES COST 60)
 
 # docs/dependencies.md says where Thrust is called and how often.
 headlab_check(thrust_calls tools COMMAND ${CMAKE_COMMAND} -D PAGE=${PROJECT_SOURCE_DIR}/docs/dependencies.md

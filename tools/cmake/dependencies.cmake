@@ -45,12 +45,14 @@ if(HEADLAB_TESTS)
   find_path(HEADLAB_CURAND_DIR curand_kernel.h
             HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include)
   mark_as_advanced(HEADLAB_CURAND_DIR)
-  # The emulated kernels take Thrust from the CUDA toolkit where there is one.
-  find_path(HEADLAB_THRUST_DIR thrust/scan.h
-            HINTS ENV CUDA_PATH ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES include/cccl include)
-  mark_as_advanced(HEADLAB_THRUST_DIR)
-  if(NOT HEADLAB_THRUST_DIR)
-    message(FATAL_ERROR "Thrust not found: apt-get install libthrust-dev")
+  if(HEADLAB_EMULATED_TESTS)
+    # From the CUDA toolkit where there is one.
+    find_path(HEADLAB_THRUST_DIR thrust/scan.h
+              HINTS ENV CUDA_PATH ENV CUDA_HOME /usr/local/cuda PATH_SUFFIXES include/cccl include)
+    mark_as_advanced(HEADLAB_THRUST_DIR)
+    if(NOT HEADLAB_THRUST_DIR)
+      message(FATAL_ERROR "Thrust not found: apt-get install libthrust-dev")
+    endif()
   endif()
 endif()
 if(HEADLAB_MPI)

@@ -32,7 +32,7 @@ target_compile_options(headlab_flags INTERFACE
   "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false;-ftz=false;-prec-div=true;-prec-sqrt=true;-lineinfo;-Xptxas=-v;$<$<BOOL:${HEADLAB_WERROR}>:-Werror=all-warnings>>"
   "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=$<JOIN:${headlab_warnings};${headlab_arithmetic},$<COMMA>>>"
   # The reference backend is never tuned; the cpu backend raises this for its own files.
-  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O2>)
+  "$<$<COMPILE_LANGUAGE:CXX>:$<IF:$<BOOL:$<TARGET_PROPERTY:HEADLAB_NOT_OPTIMISED>>,-O0,$<$<CONFIG:Release>:-O2>>>")
 
 # headlab_sources(RESULT FOLDER...): every .cpp file below the folders (of the calling CMakeLists.txt)
 # that is not a test.
@@ -106,12 +106,13 @@ endfunction()
 # *.test.cpp below the folder, each of its cases a CTest with that name as its label. Cases are found
 # when the tests run, not when they are built, so that a build does not execute anything. With
 # HEADLAB_TEST_SHARDS a CTest is one of so many shares of the cases: with sanitizers a program takes
-# longer to start and to end than most cases do.
+# longer to start and to end than most cases do. The tests' own code is not optimised, as it then compiles in half of
+# the time, but for OPTIMISED ones, which compute what they expect.
 function(headlab_tests folder)
   if(NOT HEADLAB_TESTS)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBRARIES;SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg OPTIMISED "" "LIBRARIES;SOURCES")
   if(NOT arg_SOURCES)
     file(GLOB_RECURSE arg_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.test.cpp)
   endif()
@@ -120,6 +121,17 @@ function(headlab_tests folder)
   endif()
   include(GoogleTest)
   add_executable(${folder}_tests ${arg_SOURCES})
+  if(NOT arg_OPTIMISED)
+    set_target_properties(${folder}_tests PROPERTIES HEADLAB_NOT_OPTIMISED ON)
+    # The linker keeps the first copy of an inline function: that of the libraries, and not the tests'.
+    set(libraries)
+    foreach(library headlab_commands headlab_validation headlab_engine headlab_kernels)
+      if(libraries OR library IN_LIST arg_LIBRARIES)
+        list(APPEND libraries $<TARGET_FILE:${library}>)
+      endif()
+    endforeach()
+    target_link_options(${folder}_tests PRIVATE LINKER:--whole-archive ${libraries} LINKER:--no-whole-archive)
+  endif()
   target_link_libraries(${folder}_tests PRIVATE ${arg_LIBRARIES} headlab_flags headlab_test_paths
                         GTest::gtest_main nlohmann_json::nlohmann_json)
   headlab_join_sources(${folder}_tests)

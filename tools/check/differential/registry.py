@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
 
+import headlab as hl
 import numpy as np
 from runner import (
     Array,
@@ -89,9 +91,18 @@ def size(figures: Figures, condition: int = 0) -> float:
     return float(truth) + bias + 4 * deviation
 
 
+def bounded(kernel: Tree) -> bool:
+    """The kernel is 0 beyond some widths: a query that sees neither of two keys takes the value of the nearer one."""
+    width = max(number for number in kernel.values() if isinstance(number, float | int))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hl.HeadlabWarning)
+        estimate = hl.nw(np.array([[0.0], [-width]]), [0.0, 1.0], [[5.0 * width]], np.ones((1, 1, 1)), kernel)
+    return bool(estimate.item() == 0)
+
+
 def unsteady(tree: Tree) -> bool:
     """Stages and kernels that jump where two numbers round alike: a key more or less is kept or in a window."""
-    return "keep" in stages(tree) or tree["heads"]["kernel"]["law"] in ("epanechnikov", "triangular")
+    return "keep" in stages(tree) or bounded(tree["heads"]["kernel"])
 
 
 def allowed(tree: Tree, figures: Figures) -> float:

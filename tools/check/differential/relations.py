@@ -14,6 +14,7 @@ import numpy as np
 from registry import (
     TERMS,
     allowed,
+    bounded,
     cost,
     enough,
     independent,
@@ -136,9 +137,8 @@ def positive(tree: Tree, examples: int) -> None:
 @of_regression
 def cpu_and_reference(tree: Tree, examples: int) -> None:
     replicates = 16
-    kernel = tree["heads"]["kernel"]["law"]
     # Where the only key of a window is at its edge its weight is rounding.
-    skip_if(kernel in ("epanechnikov", "triangular"), "kernel of bounded support")
+    skip_if(bounded(tree["heads"]["kernel"]), "kernel of bounded support")
     # Equal numbers may round apart, and another key is then kept.
     skip_if("keep" in stages(tree), "keep")
     # Steps of gradient descent, and weights from a pilot, amplify rounding.
