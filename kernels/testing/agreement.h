@@ -113,28 +113,40 @@ inline Deviation deviation_of(const MomentLayout& layout, const ExpectedStatisti
 /// Largest |log weight| of a key at any query, of the projected distances and norms: what the
 /// float32 exponents are as large as.
 inline double largest_exponent(const Plan& plan, const TrainingSet& sample) {
-  double largest = 0;
-  const double unit = length_scale(*plan.kernel);
   const auto d = static_cast<std::size_t>(plan.d);
   const auto k = static_cast<std::size_t>(plan.k);
+  /// Sums of the |terms| of the projections of points [N, d] [N, k].
+  const auto lengths = [&](const double* projection, const double* points, std::size_t count) {
+    std::vector<double> sums(count * k);
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t c = 0; c < d; ++c) {
+        for (std::size_t j = 0; j < k; ++j) {
+          sums[i * k + j] += std::abs(projection[c * k + j] * points[i * d + c]);
+        }
+      }
+    }
+    return sums;
+  };
+  const auto n = static_cast<std::size_t>(plan.n);
+  const auto queries = static_cast<std::size_t>(plan.queries);
+  double largest = 0;
   for (std::size_t h = 0; h < static_cast<std::size_t>(plan.heads); ++h) {
-    for (std::size_t q = 0; q < static_cast<std::size_t>(plan.queries); ++q) {
-      for (std::size_t i = 0; i < static_cast<std::size_t>(plan.n); ++i) {
+    const std::vector<double> of_keys = lengths(&plan.projections[h * d * k], sample.x.data(), n);
+    const std::vector<double> of_queries =
+        lengths(plan.query_projection(static_cast<int>(h)), plan.query_points.data(), queries);
+    for (std::size_t q = 0; q < queries; ++q) {
+      for (std::size_t i = 0; i < n; ++i) {
         double r2 = 0;
         for (std::size_t j = 0; j < k; ++j) {
-          double length = 0;
-          for (std::size_t c = 0; c < d; ++c) {
-            length += std::abs(plan.query_projection(static_cast<int>(h))[c * k + j] *
-                               plan.query_points[q * d + c]) +
-                      std::abs(plan.projections[(h * d + c) * k + j] * sample.x[i * d + c]);
-          }
+          const double length = of_queries[q * k + j] + of_keys[i * k + j];
           r2 += length * length;
         }
-        largest = std::max(largest, r2 / (2 * unit * unit));
+        largest = std::max(largest, r2);
       }
     }
   }
-  return largest;
+  const double unit = length_scale(*plan.kernel);
+  return largest / (2 * unit * unit);
 }
 
 /// Sets the tolerances of what exact controls add to the statistics of a query, from those of the
@@ -208,8 +220,8 @@ inline ExpectedStatistics expected_statistics(const Plan& plan, std::uint64_t re
   ExpectedStatistics expected;
   expected.values = reference_statistics(plan, sample, expected.windows);
   expected.bounded.assign(static_cast<std::size_t>(plan.queries), true);
-  const double relative =
-      eps32 * (rounding.constant + rounding.of_exponent * largest_exponent(plan, sample));
+  const double of_exponent = rounding.of_exponent * largest_exponent(plan, sample);
+  const double relative = eps32 * (rounding.constant + of_exponent);
   double largest_value = 0;
   double largest_variance = 0;
   for (std::size_t i = 0; i < sample.regression.size(); ++i) {
@@ -231,7 +243,7 @@ inline ExpectedStatistics expected_statistics(const Plan& plan, std::uint64_t re
   if (!plan.controls) return expected;
   const TrainingSet tokens = tokens_of(plan, sample);
   // Errors of the terms of a sum cancel, so that fewer are left.
-  const double of_sum = eps32 * (16 + rounding.of_exponent * largest_exponent(plan, sample));
+  const double of_sum = eps32 * (16 + of_exponent);
   const std::vector<double> errors(static_cast<std::size_t>(plan.heads), of_sum);
   for (int q = 0; q < plan.queries; ++q) {
     std::vector<double> log_sums(errors.size());
