@@ -9,6 +9,7 @@
 
 #include "engine/files/available_memory.h"
 #include "engine/files/document.h"
+#include "engine/files/input_file.h"
 #include "engine/files/npy_file.h"
 
 namespace headlab {

@@ -37,8 +37,7 @@ SHARDS = (f"run s.toml {SMALL} --shard 1/2 --out p", f"run s.toml {SMALL} --shar
 MODEL = "import-heads model.safetensors --arch bert --heads 3 --out heads.nc"
 MAP = "allocate --data a.toml --budget 4 --n 20,30,40,50 --map --replicates 1024 --threads 1 --quiet --out p --shard 1/2"
 NPY = "dataset s.toml --replicates 4 --shards 2 --format npy --quiet --out p"
-
-
+LEARNED = f'run a.toml {SMALL} --set heads.subspaces={{law="learned",fit="once",points=100,batch=10,steps=20}} --out p --shard'
 @dataclasses.dataclass
 class Kind:
     name: str
@@ -59,6 +58,8 @@ KINDS = [
     Kind("units", "p/units_1_of_2.nc", (MAP,), "status p"),
     Kind("heads.nc", "heads.nc", (MODEL,), "hdi heads.nc --json o.json", ("o.json",)),
     Kind("manifest.json", "p/manifest.json", (NPY,), NPY),
+    Kind("setup.nc", "p/setup.nc", (f"{LEARNED} 1/2", f"{LEARNED} 2/2"), "merge p --out o --quiet", ("o",)),
+    Kind("data set", "p/condition_000/shard_001/X.npy", (NPY,), NPY, ("p",)),
 ]
 # Of a run and not of its figures.
 TIMES = re.compile(rb'"(seconds|weights_per_second|pilot_seconds|date|sha256)": ?[^,}\n]*'
@@ -100,7 +101,9 @@ class Reader:
         for name in self.kind.outputs:
             path = self.folder / name
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-            if (self.start / name).is_file():
+            if (self.start / name).is_dir():
+                shutil.copytree(self.start / name, path)
+            elif (self.start / name).is_file():
                 shutil.copy(self.start / name, path)
         self.file.write_bytes(content)
         ended = self.run(self.kind.line)
