@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <new>
 #include <string_view>
 #include <utility>
 
@@ -75,35 +76,54 @@ std::string attribute_text(int group, int of, const std::string& name, nc_type t
   return text;
 }
 
+/// Where memory is short the library may make a group or variable without room for what is defined
+/// in it, and say of that all the same that it was: `found` is what it says when asked for it.
+void require_made(int found) {
+  if (found != NC_NOERR) throw std::bad_alloc();
+}
+
+/// The same of an attribute of a variable or group.
+void require_attribute(int status, int group, int of, const std::string& name) {
+  check_netcdf(status, name);
+  int number = -1;
+  require_made(nc_inq_attid(group, of, name.c_str(), &number));
+}
+
 }  // namespace
 
 NetcdfGroup NetcdfGroup::define_group(const std::string& name) const {
   int id = -1;
   check_netcdf(nc_def_grp(id_, name.c_str(), &id), name);
+  require_made(nc_inq_grp_ncid(id_, name.c_str(), &id));
   return NetcdfGroup(id, puts_);
 }
 
 void NetcdfGroup::define_dimension(const std::string& name, std::size_t size) const {
   int id = -1;
   check_netcdf(nc_def_dim(id_, name.c_str(), size, &id), name);
+  require_made(nc_inq_dimid(id_, name.c_str(), &id));
 }
 
 void NetcdfGroup::put_attribute(const std::string& name, std::string_view text) const {
   if (text.size() > max_plain_text) {
     const std::string copy(text);
     const char* pointer = copy.c_str();
-    return check_netcdf(nc_put_att_string(id_, NC_GLOBAL, name.c_str(), 1, &pointer), name);
+    return require_attribute(nc_put_att_string(id_, NC_GLOBAL, name.c_str(), 1, &pointer), id_,
+                             NC_GLOBAL, name);
   }
-  check_netcdf(nc_put_att_text(id_, NC_GLOBAL, name.c_str(), text.size(), text.data()), name);
+  require_attribute(nc_put_att_text(id_, NC_GLOBAL, name.c_str(), text.size(), text.data()), id_,
+                    NC_GLOBAL, name);
 }
 
 void NetcdfGroup::put_attribute(const std::string& name, double number) const {
-  check_netcdf(nc_put_att_double(id_, NC_GLOBAL, name.c_str(), NC_DOUBLE, 1, &number), name);
+  require_attribute(nc_put_att_double(id_, NC_GLOBAL, name.c_str(), NC_DOUBLE, 1, &number), id_,
+                    NC_GLOBAL, name);
 }
 
 void NetcdfGroup::put_attribute(const std::string& name, std::int64_t number) const {
   const long long value = number;
-  check_netcdf(nc_put_att_longlong(id_, NC_GLOBAL, name.c_str(), NC_INT64, 1, &value), name);
+  require_attribute(nc_put_att_longlong(id_, NC_GLOBAL, name.c_str(), NC_INT64, 1, &value), id_,
+                    NC_GLOBAL, name);
 }
 
 void NetcdfGroup::put_coordinates(const std::string& dimension,
@@ -121,7 +141,8 @@ void NetcdfGroup::put_coordinates(const std::string& dimension,
     check_netcdf(nc_inq_var(id_, id, name.data(), nullptr, &rank, ids.data(), nullptr), "variable");
     const bool along = std::find(ids.begin(), ids.begin() + rank, wanted) != ids.begin() + rank;
     if (!along || std::ranges::find(names, name.data()) != names.end()) continue;
-    check_netcdf(nc_put_att_text(id_, id, "coordinates", list.size(), list.data()), name.data());
+    require_attribute(nc_put_att_text(id_, id, "coordinates", list.size(), list.data()), id_, id,
+                      "coordinates");
   }
 }
 
@@ -135,11 +156,12 @@ int NetcdfGroup::define(const std::string& name, int type,
   int id = -1;
   check_netcdf(nc_def_var(id_, name.c_str(), type, static_cast<int>(ids.size()), ids.data(), &id),
                name);
-  check_netcdf(nc_put_att_text(id_, id, "long_name", text.long_name.size(), text.long_name.data()),
-               name);
-  if (!text.units.empty()) {
-    check_netcdf(nc_put_att_text(id_, id, "units", text.units.size(), text.units.data()), name);
-  }
+  const auto put = [&](const char* attribute, const std::string& of) {
+    require_attribute(nc_put_att_text(id_, id, attribute, of.size(), of.data()), id_, id,
+                      attribute);
+  };
+  put("long_name", text.long_name);
+  if (!text.units.empty()) put("units", text.units);
   return id;
 }
 
