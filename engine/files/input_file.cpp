@@ -20,10 +20,14 @@ namespace headlab {
 InputFile::InputFile(const std::string& path)
     // A pipe that nobody writes to is open at once.
     : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+  struct stat status = {};
   if (descriptor_ < 0) {
+    const int error = errno;
+    const bool known = ::stat(path.c_str(), &status) == 0;
+    if (known && S_ISSOCK(status.st_mode)) reject({path}, "", "is a socket, needs a file");
+    errno = error;
     reject({path}, "", std::string("cannot be opened: ") + std::strerror(errno));
   }
-  struct stat status = {};
   const bool known = ::fstat(descriptor_, &status) == 0;
   if (!known || !S_ISREG(status.st_mode)) {
     ::close(descriptor_);

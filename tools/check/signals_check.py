@@ -76,7 +76,9 @@ COMMANDS = [
     Command("allocate --map", ["allocate", "--map", "--data", "a.toml", "--budget", "4", "--n", "10,20,40,80",
                                "--replicates", "1e7", "--out", "o"]),
     Command("allocate --source theory", ["allocate", "--data", "THEORY", "--source", "theory", "--budget",
-                                         "4096", "--json", "o.json"], max_time=False),
+                                         "4096", "--json", "o.json"]),
+    Command("allocate --source theory, a budget reached", [
+        "allocate", "--data", "THEORY", "--source", "theory", "--budget", "1,4096", "--json", "o.json"]),
     Command("validate", ["validate", "--level", "full", "--out", "o"]),
     Command("validate --calibrate", ["validate", "--calibrate", "--level", "full", "--out", "o"]),
     Command("theory", ["theory", "closed.toml", "--json", "o.json"]),

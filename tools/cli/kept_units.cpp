@@ -52,7 +52,11 @@ KeptUnits::KeptUnits(const CommonArguments& run, const std::string& command, con
   if (run.out) folder_.emplace(*run.out);
   // What --resume continues may replace earlier results.
   const bool continues = run.resume && run.out && !units_files_in(*run.out).empty();
-  if (folder_ && !run.overwrite && !continues) folder_->require_none_of(results, overwrite_only);
+  if (folder_) {
+    folder_->require_place_for(results, run.overwrite || continues ? nullptr
+                                        : run.resume ? "--overwrite instead of --resume"
+                                                     : overwrite_only);
+  }
   require_unit_options(run);
   if (!folder_) return;
   const Machine machine = session.machine();
@@ -80,7 +84,8 @@ KeptUnits::KeptUnits(const CommonArguments& run, const std::string& command, con
                  patience_of(run.resume));
   const std::vector<std::string> there =
       run.shard ? std::vector<std::string>{name} : units_files_in(*run.out);
-  if (!run.resume && !run.overwrite) folder_->require_none_of(there, resume_or_overwrite);
+  folder_->require_place_for({name}, nullptr);
+  if (!run.resume && !run.overwrite) folder_->require_place_for(there, resume_or_overwrite);
   units_ = std::make_unique<Units>(std::move(plan));
   session.units = units_.get();
   if (run.overwrite) {
@@ -117,10 +122,18 @@ std::optional<ExitCode> KeptUnits::ended_before(const CommonArguments& run,
   return static_cast<ExitCode>(*units_->exit_code());
 }
 
-void KeptUnits::end(const Outcome& outcome, std::optional<ExitCode> code, bool wrote_results) {
+void KeptUnits::keep(const Outcome& outcome) {
+  if (!units_) return;
+  std::error_code none;
+  // Where all is done a file of before will do: what it lacks is computed again.
+  if (outcome.complete && std::filesystem::exists(units_->path(), none)) return;
+  units_->save(false, true);
+}
+
+void KeptUnits::end(const Outcome& outcome, std::optional<ExitCode> code) {
   if (!units_) return;
   if (!outcome.complete) {
-    units_->save(false, wrote_results);
+    units_->save(false);
     return;
   }
   if (code) {

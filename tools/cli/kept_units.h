@@ -41,10 +41,11 @@ class KeptUnits {
   /// The exit code of this command where it has written its results here before, `files`, and
   /// nothing else is asked for; it says so.
   std::optional<ExitCode> ended_before(const CommonArguments& run, const Texts& files) const;
+  /// To be called before results are written: wherever that is cut off, --resume continues.
+  void keep(const Outcome& outcome);
   /// After the results of all parts were written, or where not all of them are there. With `code`,
-  /// that of the command, --resume finds that all is done. With `wrote_results` it may continue
-  /// where no part is there.
-  void end(const Outcome& outcome, std::optional<ExitCode> code = {}, bool wrote_results = false);
+  /// that of the command, --resume finds that all is done.
+  void end(const Outcome& outcome, std::optional<ExitCode> code = {});
 
  private:
   bool quiet_;

@@ -52,9 +52,7 @@ OutputFolder::OutputFolder(const std::string& path) : path_(path) {
     throw InvalidInput("--out: is -, which stands for standard output - give a folder");
   }
   std::error_code error;
-  if (fs::exists(path_, error) && !fs::is_directory(path_, error)) {
-    reject_path("--out", path_, "is a file, not a folder");
-  }
+  require_replaceable("--out", path, true);
   for (fs::path part = path_; !part.empty() && !fs::exists(part, error);
        part = part.parent_path()) {
     first_made_ = part;
@@ -67,23 +65,33 @@ OutputFolder::OutputFolder(const std::string& path) : path_(path) {
 
 void OutputFolder::claim(const std::string& lock_name, const std::string& busy,
                          std::chrono::milliseconds patience) {
+  lock(locks_.emplace_back(file(lock_name), false), busy, patience);
+}
+
+void OutputFolder::share() {
+  lock(locks_.emplace_back(file(whole_folder), true), another_writes, {});
+}
+
+void OutputFolder::lock(Lock& lock, const std::string& busy, std::chrono::milliseconds patience) {
   constexpr std::chrono::milliseconds again{50};
-  const std::string path = lock_path_ = file(lock_name);
+  const std::string& path = lock.path;
   const auto deadline = std::chrono::steady_clock::now() + patience;
   for (bool locked = false; !locked;) {
     constexpr int flags = O_NOFOLLOW | O_CLOEXEC;
-    lock_ = ::open(path.c_str(), flags | O_CREAT | O_RDWR, 0666);
+    lock.descriptor = ::open(path.c_str(), flags | O_CREAT | O_RDWR, 0666);
     // That of another user may still be read.
-    if (lock_ < 0 && errno == EACCES) lock_ = ::open(path.c_str(), flags | O_RDONLY);
-    if (lock_ < 0) {
+    if (lock.descriptor < 0 && errno == EACCES) {
+      lock.descriptor = ::open(path.c_str(), flags | O_RDONLY);
+    }
+    if (lock.descriptor < 0) {
       reject_path("--out", path, std::string("cannot be locked (") + std::strerror(errno) + ")");
     }
-    if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    if (::flock(lock.descriptor, (lock.shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
       const bool taken = errno == EWOULDBLOCK;
       struct stat other = {};
       const bool stopping =
-          patience.count() > 0 && ::fstat(lock_, &other) == 0 && other.st_size > 0;
-      ::close(std::exchange(lock_, -1));
+          patience.count() > 0 && ::fstat(lock.descriptor, &other) == 0 && other.st_size > 0;
+      ::close(std::exchange(lock.descriptor, -1));
       // A file system without locks keeps nobody out.
       if (!taken) {
         ::unlink(path.c_str());
@@ -99,13 +107,14 @@ void OutputFolder::claim(const std::string& lock_name, const std::string& busy,
     }
     // Another run may have ended, and removed the file, since it was opened.
     struct stat ours = {}, there = {};
-    locked = ::fstat(lock_, &ours) == 0 && ::stat(path.c_str(), &there) == 0 &&
+    locked = ::fstat(lock.descriptor, &ours) == 0 && ::stat(path.c_str(), &there) == 0 &&
              ours.st_ino == there.st_ino;
-    if (!locked) ::close(std::exchange(lock_, -1));
+    if (!locked) ::close(std::exchange(lock.descriptor, -1));
   }
-  lock_file_.emplace(path);
+  if (lock.shared) return;
+  lock.file.emplace(path);
   // A run that was killed may have left what it said.
-  if (::ftruncate(lock_, 0) == 0) write_stop_to(lock_);
+  if (::ftruncate(lock.descriptor, 0) == 0) write_stop_to(lock.descriptor);
 }
 
 bool is_claimed(const std::string& folder, const std::string& lock_name) {
@@ -116,18 +125,23 @@ bool is_claimed(const std::string& folder, const std::string& lock_name) {
   return claimed;
 }
 
-void OutputFolder::require_none_of(const std::vector<std::string>& names,
-                                   const std::string& options) const {
+void OutputFolder::require_place_for(const std::vector<std::string>& names,
+                                     const char* options) const {
   for (const std::string& name : names) {
-    if (!name.empty()) require_nothing_at(file(name), options);
+    require_replaceable("--out", file(name));
+    if (options != nullptr) require_nothing_at(file(name), options);
   }
 }
 
 OutputFolder::~OutputFolder() {
-  if (lock_ >= 0) {
-    forget_stop_file(lock_);
-    ::unlink(lock_path_.c_str());
-    ::close(lock_);
+  for (const Lock& lock : locks_) {
+    if (lock.descriptor < 0) continue;
+    if (!lock.shared) forget_stop_file(lock.descriptor);
+    // The last of those that share a file removes it: the lock of one alone becomes exclusive.
+    if (!lock.shared || ::flock(lock.descriptor, LOCK_EX | LOCK_NB) == 0) {
+      ::unlink(lock.path.c_str());
+    }
+    ::close(lock.descriptor);
   }
   if (first_made_.empty()) return;
   std::error_code error;
@@ -164,12 +178,36 @@ std::string data_set_in(const std::string& folder) {
   return "";
 }
 
+void require_replaceable(const std::string& option, const std::string& path, bool folder) {
+  struct stat there = {};
+  if (::stat(path.c_str(), &there) != 0) {
+    // Its temporary name is shorter, so that this would be found out at the end.
+    if (errno == ENAMETOOLONG) reject_path(option, path, std::strerror(errno));
+    return;
+  }
+  const char* const what = S_ISDIR(there.st_mode)    ? "folder"
+                           : S_ISSOCK(there.st_mode) ? "socket"
+                           : S_ISBLK(there.st_mode)  ? "disk"
+                           : S_ISREG(there.st_mode)  ? "file"
+                                                     : "pipe or a device";
+  if (folder && !S_ISDIR(there.st_mode)) {
+    reject_path(option, path, std::string("is a ") + what + ", not a folder");
+  }
+  if (folder || S_ISREG(there.st_mode)) return;
+  if (S_ISDIR(there.st_mode) || S_ISSOCK(there.st_mode) || S_ISBLK(there.st_mode)) {
+    reject_path(option, path, std::string("is a ") + what + ", not a file");
+  }
+  if (::access(path.c_str(), W_OK) != 0) {
+    reject_path(option, path, std::string("cannot be written (") + std::strerror(errno) + ")");
+  }
+}
+
 void require_writable(const std::string& option, const std::string& path) {
   if (path.empty())
     throw InvalidInput(option + ": is empty - give a file, or - for standard output");
   std::error_code error;
-  if (fs::is_directory(path, error)) reject_path(option, path, "is a folder, not a file");
-  if (fs::exists(path, error) && !fs::is_regular_file(path, error)) return;  // a pipe or device
+  require_replaceable(option, path);
+  if (fs::is_other(fs::status(path, error))) return;  // a pipe or device, which is written to
   const fs::path folder = fs::path(path).parent_path();
   if (!folder.empty() && !fs::is_directory(folder, error)) {
     reject_path(option, path, "there is no folder " + one_line(folder.string()));

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -32,20 +33,35 @@ class OutputFolder {
   /// \param patience   what another run has to say by, in the lock's file, that it was stopped; it
   ///                   may then take as long as it takes to write what it has. Throws Stopped where
   ///                   this command is stopped meanwhile
-  void claim(const std::string& lock_name = ".headlab-lock",
-             const std::string& busy = "another run is writing there",
+  void claim(const std::string& lock_name = whole_folder, const std::string& busy = another_writes,
              std::chrono::milliseconds patience = {});
+  /// Keeps out whoever claims the whole folder, and lets in others that share it, which write other
+  /// files or keep each other out in another way.
+  void share();
 
-  /// Throws InvalidInput where one of these files is in the folder, naming it and `options`, with
-  /// which the command would be accepted.
-  void require_none_of(const std::vector<std::string>& names, const std::string& options) const;
+  /// Throws InvalidInput where one of these files cannot be written, or is in the folder and
+  /// `options`, with which the command would be accepted, is not null.
+  void require_place_for(const std::vector<std::string>& names, const char* options) const;
+
+  static constexpr const char* whole_folder = ".headlab-lock";
+  static constexpr const char* another_writes = "another command is writing there";
 
  private:
+  /// A file that is locked until the object is gone, and removed with it.
+  struct Lock {
+    Lock(std::string at, bool is_shared) : path(std::move(at)), shared(is_shared) {}
+
+    std::string path;
+    bool shared;
+    int descriptor = -1;
+    std::optional<ScratchPath> file = {};  ///< of one that is not shared
+  };
+
+  void lock(Lock& lock, const std::string& busy, std::chrono::milliseconds patience);
+
   std::filesystem::path path_;
   std::filesystem::path first_made_;  ///< the outermost folder that was not there; may be empty
-  std::string lock_path_;
-  int lock_ = -1;  ///< its descriptor
-  std::optional<ScratchPath> lock_file_;
+  std::list<Lock> locks_;
 };
 
 /// Of a command that resumes: a scheduler may begin a task again while the one that it has stopped
@@ -78,7 +94,11 @@ void require_out(bool overwrite, const std::optional<std::string>& out);
 /// name in the folder; empty where there is none.
 std::string data_set_in(const std::string& folder);
 
-/// Throws InvalidInput where a file cannot be written at `path`, naming `option`.
+/// Throws InvalidInput where something is at `path`, of a file or a `folder` to be, that neither
+/// can be replaced nor takes what is written, naming `option`.
+void require_replaceable(const std::string& option, const std::string& path, bool folder = false);
+
+/// The same, and where the folder of the file is not there or cannot be written to.
 void require_writable(const std::string& option, const std::string& path);
 
 /// Throws InvalidInput where `path` is one of the files that the command reads, naming `option`.

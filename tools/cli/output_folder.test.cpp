@@ -38,6 +38,21 @@ TEST_F(OutputFolders, AreWaitedForWhileAnotherRunSaysThatItIsStopping) {
   EXPECT_EQ(std::filesystem::file_size(path), 0u);  // what the other said is no more
 }
 
+TEST_F(OutputFolders, AreSharedUntilTheLastOfThoseIsGone) {
+  const std::string path = at(OutputFolder::whole_folder);
+  std::optional<OutputFolder> first(folder_.string()), second(folder_.string());
+  OutputFolder other(folder_.string());
+  first->share();
+  second->share();
+  EXPECT_THROW(other.claim(), InvalidInput);
+  first.reset();
+  EXPECT_THROW(other.claim(), InvalidInput);
+  second.reset();
+  EXPECT_FALSE(std::filesystem::exists(path));
+  other.claim();
+  EXPECT_THROW(OutputFolder(folder_.string()).share(), InvalidInput);
+}
+
 TEST_F(OutputFolders, AreClosedWhereTheyCannotBeLocked) {
   std::filesystem::create_directory(folder_ / "a");
   std::filesystem::create_symlink(at("other"), folder_ / "b");

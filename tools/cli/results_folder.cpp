@@ -56,7 +56,7 @@ void require_differences_possible(const RunArguments& arguments) {
 
 /// What is said where another run writes to the folder.
 std::string busy_text() {
-  std::string text = "another run is writing there";
+  std::string text = OutputFolder::another_writes;
   const char* const ranks = environment_variable("OMPI_COMM_WORLD_SIZE");
   if (ranks != nullptr && std::string_view(ranks) != "1") {
     text += ", a rank of this job it seems: this program runs as ranks with --shard auto alone";
@@ -100,15 +100,17 @@ void claim_results(OutputFolder& folder, const std::string& path, const Scenario
                    bool resume, bool overwrite) {
   require_no_results_among_inputs(folder, scenario);
   const std::vector<std::string> results(std::begin(result_files), std::end(result_files));
-  folder.claim(".headlab-lock", busy_text());
+  folder.claim(OutputFolder::whole_folder, busy_text());
   if (!is_there(folder.file("results.nc")) && !shard_paths({path}).empty()) {
     throw InvalidInput("--out: " + one_line(path) + " has shards of a study - join them with " +
                        "headlab merge " + shell_word(path) +
                        " --out DIR, or choose another folder");
   }
+  folder.require_place_for(results, resume || overwrite ? nullptr : resume_or_overwrite);
   if (resume || overwrite) return;
-  folder.require_none_of(results, resume_or_overwrite);
-  folder.require_none_of({data_set_in(path)}, resume_or_overwrite);
+  if (const std::string found = data_set_in(path); !found.empty()) {
+    require_nothing_at(folder.file(found), resume_or_overwrite);
+  }
 }
 
 std::optional<Checkpoint> begun_in(const OutputFolder& folder, const RunArguments& arguments,

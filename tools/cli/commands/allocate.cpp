@@ -45,7 +45,7 @@ ExitCode allocate(const AllocateArguments& arguments) {
       throw InvalidInput(std::string(arguments.shard ? "--shard" : "--resume") +
                          ": is about simulations - leave out --source " + arguments.source);
     }
-    return allocate_by_theory(arguments, request, base, session.threads);
+    return allocate_by_theory(arguments, request, base, session);
   }
 
   std::vector<std::string> parts = fingerprints_of(scenario);
@@ -87,6 +87,7 @@ ExitCode allocate(const AllocateArguments& arguments) {
   }
   // Files first: they are there whatever reads the output. Like `run`, a command that has nothing
   // to keep leaves an earlier file.
+  kept.keep(all.outcome);
   if (reached) write_documents(arguments, text);
   kept.end(all.outcome);
   print_document(arguments, text,

@@ -57,7 +57,7 @@ std::string allocation_theory_table(const Condition& base,
 /// `headlab allocate --source theory` and `--source exact`: computes the error of every dimension
 /// at each budget and n and prints it with the best, its growth and the predicted constants.
 ExitCode allocate_by_theory(const AllocateArguments& arguments, const AllocateRequest& request,
-                            const Condition& base, int threads);
+                            const Condition& base, const Session& session);
 
 /// `headlab allocate --map`: how the best dimension grows with n in every setting of the
 /// scenario's sweep, under every rule and budget.

@@ -7,6 +7,7 @@
 #include "engine/scenario/condition.h"
 #include "kernels/kernel_laws.h"
 #include "kernels/parallel_for.h"
+#include "kernels/statistics/stopping.h"
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/commands/commands.h"
 #include "validation/allocation/allocation_json.h"
@@ -126,7 +127,7 @@ std::string allocation_theory_table(const Condition& base,
 }
 
 ExitCode allocate_by_theory(const AllocateArguments& arguments, const AllocateRequest& request,
-                            const Condition& base, int threads) {
+                            const Condition& base, const Session& session) {
   const TheoryMean mean = *request.theory;
   const bool own = mean == TheoryMean::condition;
   for (const std::uint64_t budget : request.budgets) {
@@ -136,7 +137,8 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, const AllocateRe
       require_theory(base, static_cast<int>(budget));
     }
   }
-  threads = thread_count(threads);
+  const int threads = thread_count(session.threads);
+  const StopScope scope(session.stop_hook());
   const Stopwatch watch;
   ProgressDisplay display = ProgressDisplay::on_standard_error(arguments.quiet);
   std::vector<TheoryGrowth> growths;
@@ -150,7 +152,6 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, const AllocateRe
   std::optional<KeepsWork> kept;
   for (const std::uint64_t budget : request.budgets) {
     const auto done = [&](double share) {
-      if (stop_requested()) throw Stopped();
       const std::string words = "D " + std::to_string(budget) + ", " +
                                 std::to_string(static_cast<int>(100 * share)) + " %";
       display.show(
@@ -162,12 +163,12 @@ ExitCode allocate_by_theory(const AllocateArguments& arguments, const AllocateRe
       growths.push_back((own ? study_exactly : study_theory)(
           base, static_cast<int>(budget), request.options.rule, request.sizes, threads, done));
       if (!kept) kept.emplace();
-    } catch (const Stopped&) {
+    } catch (const WorkStopped&) {
       if (growths.empty()) {
         display.finish("");
         throw;
       }
-      outcome = {.complete = false, .interrupted = true};
+      outcome = session.outcome(false, watch);
       break;
     } catch (...) {
       display.finish("");

@@ -36,6 +36,7 @@ ExitCode allocate_map(const AllocateArguments& arguments, const AllocateRequest&
           (arguments.replicates ? " --replicates " + std::to_string(*arguments.replicates) : ""));
   const std::string text = regime_json(map, provenance(), again);
   if (!map.cells.empty()) {
+    kept.keep(map.outcome);
     std::vector<TextFile> files;
     if (const OutputFolder* out = kept.folder()) {
       files.emplace_back(out->file("map.json"), text);

@@ -95,7 +95,6 @@ std::optional<TheoryMean> theory_mean(const AllocateArguments& arguments) {
                        " says by itself how the best dimension grows - leave it out");
   }
   if (arguments.replicates) reject("--replicates");
-  if (arguments.max_time) reject("--max-time");
   if (arguments.backend != "auto") reject("--backend");
   return arguments.source == "theory" ? TheoryMean::population : TheoryMean::condition;
 }

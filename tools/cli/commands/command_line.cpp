@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cctype>
 #include <sstream>
+#include <stdexcept>
 
 #include <CLI/CLI.hpp>
 
+#include "engine/files/available_memory.h"
 #include "engine/files/typography.h"
 #include "engine/moments/error_terms.h"
 #include "engine/moments/layer_estimates.h"
+#include "kernels/host.h"
 #include "kernels/statistics/stopping.h"
 #include "tools/cli/call_name.h"
 #include "tools/cli/commands/commands.h"
@@ -332,7 +335,21 @@ void reject_leftovers(const CLI::App& command, const std::string& name, const Te
   throw InvalidInput(prefix + one_line(text));
 }
 
+/// Throws InvalidInput where a variable of kernels/host.h cannot be what it plays: some are read
+/// only when a command writes what it did.
+void require_played_machine() {
+  try {
+    online_processors();
+    widest_simd();
+    wall_clock();
+    available_bytes();
+  } catch (const std::invalid_argument& error) {
+    throw InvalidInput(error.what());
+  }
+}
+
 ExitCode run_chosen(const Program& program, const Texts& words) {
+  require_played_machine();
   const auto dashes = std::ranges::find(words, "--");
   const Texts plain(dashes == words.end() ? dashes : dashes + 1, words.end());
   const CLI::App& app = program.app;

@@ -102,6 +102,7 @@ ExitCode dataset(const DatasetArguments& arguments) {
   const DatasetResult result = supervise(session, arguments, show, [&](ProgressDisplay& display) {
     const Dataset planned = plan_dataset(scenario, arguments.request, session);
     folder.emplace(*arguments.out);
+    folder->share();
     if (!arguments.quiet) {
       options.begin = [&](const DatasetWork& work) {
         display.finish("");

@@ -169,7 +169,9 @@ void require_fits(const PruneArguments& arguments) {
     throw InvalidInput("prune: --checkpoint and --out go together");
   }
   require_out(arguments.overwrite, arguments.out);
-  if (arguments.out && !arguments.overwrite) require_nothing_at(*arguments.out, overwrite_only);
+  if (!arguments.out) return;
+  require_replaceable("--out", *arguments.out, true);
+  if (!arguments.overwrite) require_nothing_at(*arguments.out, overwrite_only);
 }
 
 ExitCode prune(const PruneArguments& arguments) {

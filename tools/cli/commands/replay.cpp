@@ -55,7 +55,7 @@ ExitCode replay(const ReplayArguments& arguments) {
   const std::string path = folder.file(file_name);
   require_no_input("--out", path, scenario.inputs);
   folder.claim();
-  if (!arguments.overwrite) folder.require_none_of({file_name}, overwrite_only);
+  folder.require_place_for({file_name}, arguments.overwrite ? nullptr : overwrite_only);
 
   const Replay of_replicate =
       supervise(session, arguments, show_run, [&](ProgressDisplay& display) {

@@ -209,14 +209,14 @@ ExitCode run_shard(const RunArguments& arguments, const std::shared_ptr<const Sc
   require_no_input("--out", path, scenario->inputs);
   folder.claim(lock_name_of(name), "another task is writing " + name,
                patience_of(arguments.resume));
+  folder.share();
   require_no_other_cut(*arguments.out, choice.shards);
   if (fs::exists(folder.file("results.nc"))) {
     throw InvalidInput("--shard: " + one_line(*arguments.out) +
                        " has results.nc, the results of a run - choose another folder");
   }
-  if (!arguments.resume && !arguments.overwrite) {
-    folder.require_none_of({name}, resume_or_overwrite);
-  }
+  folder.require_place_for({name},
+                           arguments.resume || arguments.overwrite ? nullptr : resume_or_overwrite);
   Share share =
       ScenarioCut(*scenario, session.backend->plans_together()).share(choice.shard, choice.shards);
   share.chosen_by = choice.chosen_by;
@@ -333,7 +333,7 @@ ExitCode merge(const MergeArguments& arguments) {
   OutputFolder folder(*arguments.out);
   const std::vector<std::string> results = {"results.nc", "summary.json"};
   folder.claim();
-  if (!arguments.overwrite) folder.require_none_of(results, overwrite_only);
+  folder.require_place_for(results, arguments.overwrite ? nullptr : overwrite_only);
   const RunResult result = supervise(session, arguments, show_run, [&](ProgressDisplay& display) {
     RunResult found =
         run(merged.scenario, session,

@@ -131,6 +131,7 @@ ExitCode calibrate_verdicts(const ValidateArguments& arguments) {
 
   if (kept.is_shard()) return kept.end_shard(calibration.outcome);
 
+  kept.keep(calibration.outcome);
   const std::string rates = calibration_json(calibration, provenance());
   std::vector<TextFile> files;
   if (const OutputFolder* folder = kept.folder()) {
@@ -138,7 +139,7 @@ ExitCode calibrate_verdicts(const ValidateArguments& arguments) {
     files.emplace_back(folder->file("calibration.md"), calibration_report(calibration));
   }
   write_documents(arguments, rates, std::move(files));
-  kept.end(calibration.outcome, exit_code_of(calibration), true);
+  kept.end(calibration.outcome, exit_code_of(calibration));
   print_document(arguments, rates, [&] { return calibration_table(calibration); });
   say_ending(calibration.outcome, "rates are of the runs that were done");
   return exit_code_of(calibration);
@@ -193,6 +194,7 @@ ExitCode validate_claims(const ValidateArguments& arguments) {
 
   if (kept.is_shard()) return kept.end_shard(validation.outcome);
 
+  kept.keep(validation.outcome);
   std::vector<TextFile> files;
   const OutputFolder* const folder = kept.folder();
   if (folder) name_counterexamples(validation, arguments.backend, *folder, files);

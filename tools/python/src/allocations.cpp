@@ -80,8 +80,9 @@ Found map_of(const AllocateRequest& request, const Scenario& scenario,
              const AllocateArguments& arguments, const Session& session) {
   std::optional<tools::OutputFolder> out;
   if (arguments.out) out.emplace(*arguments.out);
-  if (out && !arguments.overwrite) {
-    out->require_none_of({"map.nc", "map.json"}, tools::overwrite_only);
+  if (out) {
+    out->require_place_for({"map.nc", "map.json"},
+                           arguments.overwrite ? nullptr : tools::overwrite_only);
   }
   const std::vector<int> budgets(request.budgets.begin(), request.budgets.end());
   const RegimeMap map =
