@@ -286,8 +286,33 @@ void LayerActivations::read_documents() {
 
 template <class T>
 AttentionSequence<T> LayerActivations::sequence(std::size_t b) const {
-  AttentionSequence<T> out{
-      .shape = shape_, .q = item<T>("q", b), .k = item<T>("k", b), .v = item<T>("v", b)};
+  AttentionSequence<T> out = without_queries<T>(b);
+  out.q = item<T>("q", b);
+  return out;
+}
+
+template <class T>
+AttentionSequence<T> LayerActivations::sequence(std::size_t b,
+                                                std::vector<std::uint32_t> queries) const {
+  AttentionSequence<T> out = without_queries<T>(b);
+  const std::vector<double> q = file_->read_rows(name_of("q"), b, queries);
+  for (std::size_t i = 0; i < q.size(); ++i) {
+    if (std::isfinite(q[i])) continue;
+    const std::size_t row = i / shape_.k, head = row / queries.size();
+    const std::size_t at = (head * shape_.queries + queries[row % queries.size()]) * shape_.k;
+    fail("q", "is not finite at " +
+                  element_text({1, shape_.heads, shape_.queries, shape_.k}, at + i % shape_.k) +
+                  " of sequence " + std::to_string(b));
+  }
+  out.q.reserve(q.size());
+  for (const double number : q) out.q.push_back(static_cast<T>(number));
+  out.held = std::move(queries);
+  return out;
+}
+
+template <class T>
+AttentionSequence<T> LayerActivations::without_queries(std::size_t b) const {
+  AttentionSequence<T> out{.shape = shape_, .k = item<T>("k", b), .v = item<T>("v", b)};
   const auto place = [&](const char* name) { return info(name).shape[0] == 1 ? 0 : b; };
   if (has("bias")) out.bias = item<T>("bias", place("bias"));
   if (has("mask")) {
@@ -299,6 +324,10 @@ AttentionSequence<T> LayerActivations::sequence(std::size_t b) const {
 
 template AttentionSequence<float> LayerActivations::sequence(std::size_t) const;
 template AttentionSequence<double> LayerActivations::sequence(std::size_t) const;
+template AttentionSequence<float> LayerActivations::sequence(std::size_t,
+                                                             std::vector<std::uint32_t>) const;
+template AttentionSequence<double> LayerActivations::sequence(std::size_t,
+                                                              std::vector<std::uint32_t>) const;
 
 /// Of each key, not 0 where it is padding; empty where none is.
 std::vector<unsigned char> LayerActivations::padding(std::size_t b) const {
@@ -314,32 +343,23 @@ std::vector<unsigned char> LayerActivations::padding(std::size_t b) const {
   return all;
 }
 
-std::vector<std::uint32_t> LayerActivations::tokens(std::size_t b) const {
+std::vector<std::uint32_t> LayerActivations::keys(std::size_t b) const {
   const std::vector<unsigned char> hidden = padding(b);
   std::vector<std::uint32_t> found;
-  for (std::size_t t = 0; t < shape_.queries; ++t) {
-    const std::size_t position = t + shape_.keys - shape_.queries;
-    if (hidden.empty() || hidden[position] == 0) found.push_back(static_cast<std::uint32_t>(t));
+  for (std::size_t s = 0; s < shape_.keys; ++s) {
+    if (hidden.empty() || hidden[s] == 0) found.push_back(static_cast<std::uint32_t>(s));
   }
   return found;
 }
 
-TokenRows LayerActivations::values(std::size_t b) const {
-  const std::vector<double> numbers = item("v", b);
-  const std::vector<unsigned char> hidden = padding(b);
-  const auto e = static_cast<Index>(shape_.e), keys = static_cast<Index>(shape_.keys);
-  TokenRows all(keys, static_cast<Index>(shape_.groups) * e);
-  Index rows = 0;
-  for (Index s = 0; s < keys; ++s) {
-    if (!hidden.empty() && hidden[static_cast<std::size_t>(s)] != 0) continue;
-    for (Index g = 0; g < static_cast<Index>(shape_.groups); ++g) {
-      all.row(rows).segment(g * e, e) =
-          Eigen::Map<const Eigen::RowVectorXd>(numbers.data() + (g * keys + s) * e, e);
-    }
-    ++rows;
+/// Queries stand at the last keys.
+std::vector<std::uint32_t> LayerActivations::tokens(std::size_t b) const {
+  const auto before = static_cast<std::uint32_t>(shape_.keys - shape_.queries);
+  std::vector<std::uint32_t> found;
+  for (const std::uint32_t s : keys(b)) {
+    if (s >= before) found.push_back(s - before);
   }
-  all.conservativeResize(rows, Eigen::NoChange);
-  return all;
+  return found;
 }
 
 TokenRows LayerActivations::rows(const std::string& name, std::size_t b) const {

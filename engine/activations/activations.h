@@ -61,8 +61,11 @@ class LayerActivations {
   /// What attention needs of sequence b. \tparam T float or double
   template <class T>
   AttentionSequence<T> sequence(std::size_t b) const;
-  /// Values of its keys that are not padding, groups side by side [keys][G e].
-  TokenRows values(std::size_t b) const;
+  /// The same with these of its queries alone, ascending.
+  template <class T>
+  AttentionSequence<T> sequence(std::size_t b, std::vector<std::uint32_t> queries) const;
+  /// Keys of a sequence that are not padding, ascending.
+  std::vector<std::uint32_t> keys(std::size_t b) const;
   /// Queries of a sequence that are not padding, ascending.
   std::vector<std::uint32_t> tokens(std::size_t b) const;
   /// An array [B][T][n] or [B][H][T][n] of a sequence, heads side by side.
@@ -75,6 +78,8 @@ class LayerActivations {
   std::string text(const std::string& name) const;
   template <class T = double>
   std::vector<T> item(const std::string& name, std::size_t b) const;
+  template <class T>
+  AttentionSequence<T> without_queries(std::size_t b) const;
   std::vector<unsigned char> padding(std::size_t b) const;
   void read_shape();
   void read_rule();

@@ -191,6 +191,10 @@ class JoinedFiles : public ArrayFile {
                                   std::uint64_t count) override {
     return places_.at(name)->read_singles(name, first, count);
   }
+  std::vector<double> read_rows(const std::string& name, std::uint64_t item,
+                                std::span<const std::uint32_t> rows) override {
+    return places_.at(name)->read_rows(name, item, rows);
+  }
 
  private:
   std::vector<std::unique_ptr<ArrayFile>> files_;
@@ -210,6 +214,35 @@ std::vector<float> ArrayFile::read_singles(const std::string& name, std::uint64_
                                            std::uint64_t count) {
   const std::vector<double> numbers = read(name, first, count);
   return {numbers.begin(), numbers.end()};
+}
+
+std::vector<double> ArrayFile::read_rows(const std::string& name, std::uint64_t item,
+                                         std::span<const std::uint32_t> rows) {
+  const std::vector<std::uint64_t>& shape = arrays_.at(name).shape;
+  const std::vector<double> all = read(name, item, 1);
+  std::vector<double> some;
+  some.reserve(shape[1] * rows.size() * shape[3]);
+  for (std::uint64_t table = 0; table < shape[1]; ++table) {
+    for (const std::uint32_t row : rows) {
+      const auto numbers = std::span(all).subspan((table * shape[2] + row) * shape[3], shape[3]);
+      some.insert(some.end(), numbers.begin(), numbers.end());
+    }
+  }
+  return some;
+}
+
+std::vector<double> FlatArrayFile::read_rows(const std::string& name, std::uint64_t item,
+                                             std::span<const std::uint32_t> rows) {
+  const std::vector<std::uint64_t>& shape = arrays_.at(name).shape;
+  std::vector<double> some;
+  some.reserve(shape[1] * rows.size() * shape[3]);
+  for (std::uint64_t table = item * shape[1]; table < (item + 1) * shape[1]; ++table) {
+    for (const std::uint32_t row : rows) {
+      const auto read = numbers(name, (table * shape[2] + row) * shape[3], shape[3]);
+      some.insert(some.end(), read.begin(), read.end());
+    }
+  }
+  return some;
 }
 
 std::vector<double> FlatArrayFile::read(const std::string& name, std::uint64_t first,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ class ArrayFile {
   /// The same rounded to float32, where the file can without all of them in float64 before.
   virtual std::vector<float> read_singles(const std::string& name, std::uint64_t first,
                                           std::uint64_t count);
+  /// Of item `item` of an array [items][tables][rows][n]: some rows of each table, ascending.
+  virtual std::vector<double> read_rows(const std::string& name, std::uint64_t item,
+                                        std::span<const std::uint32_t> rows);
   /// All of an array, or the number that it is.
   std::vector<double> read(const std::string& name);
 
@@ -56,6 +60,9 @@ class FlatArrayFile : public ArrayFile {
                            std::uint64_t count) override;
   std::vector<float> read_singles(const std::string& name, std::uint64_t first,
                                   std::uint64_t count) override;
+  /// Reads no others, however many there are.
+  std::vector<double> read_rows(const std::string& name, std::uint64_t item,
+                                std::span<const std::uint32_t> rows) override;
 
  protected:
   using ArrayFile::ArrayFile;

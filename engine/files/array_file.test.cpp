@@ -50,6 +50,21 @@ TEST(ArrayFile, ReadsTheArraysOfAnArchive) {
   EXPECT_EQ(some, std::vector<double>(all.begin() + 3 * item, all.begin() + 5 * item));
 }
 
+TEST(ArrayFile, ReadsSomeRowsOfTheTablesOfAnItem) {
+  const auto file = open_array_file(layer_answers("real-gpt-layer0.npz").string());
+  const std::vector<double> all = file->read("q");
+  const std::vector<std::uint32_t> rows = {2, 3, 47};
+  std::vector<double> expected;
+  for (std::size_t table = 5 * 8; table < 6 * 8; ++table) {
+    for (const std::size_t row : rows) {
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>((table * 48 + row) * 8);
+      expected.insert(expected.end(), begin, begin + 8);
+    }
+  }
+  EXPECT_EQ(file->read_rows("q", 5, rows), expected);
+  EXPECT_EQ(file->ArrayFile::read_rows("q", 5, rows), expected);
+}
+
 class NetcdfArrays : public FolderTest {};
 
 TEST_F(NetcdfArrays, ReadAxesByTheirNames) {

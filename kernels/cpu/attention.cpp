@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <mutex>
+#include <utility>
 
 #include "kernels/cpu/attention_arithmetic.h"
 #include "kernels/parallel_for.h"
@@ -11,7 +14,9 @@
 namespace headlab {
 namespace {
 
-using ByRows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+template <class T>
+using RowsOf = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using ByRows = RowsOf<double>;
 
 /// Numbers of weights that a tile holds, as far as one query does not need more.
 constexpr std::size_t weights_in_tile = std::size_t{1} << 22;
@@ -57,9 +62,11 @@ class QueryWeights {
  private:
   AttentionHead<T> head(std::size_t h) const {
     const std::size_t g = shape_.group(h);
-    AttentionHead<T> head{.q = rows_of(sequence_.q, h, shape_.queries, shape_.k),
+    const std::size_t queries = sequence_.held.empty() ? shape_.queries : sequence_.held.size();
+    AttentionHead<T> head{.q = rows_of(sequence_.q, h, queries, shape_.k),
                           .k = rows_of(sequence_.k, g, shape_.keys, shape_.k),
                           .v = rows_of(sequence_.v, g, shape_.keys, shape_.e)};
+    head.held = sequence_.held;
     head.bias = of_queries(sequence_.bias, h);
     head.unseen = of_queries(sequence_.unseen, h);
     if (!sequence_.padding.empty()) head.padding = sequence_.padding.data();
@@ -85,18 +92,68 @@ class QueryWeights {
   std::vector<HeadWeights<T>> groups_;
 };
 
+/// Columns of a triangular form that are multiplied with at a time.
+constexpr std::size_t columns_of_form = 32;
+
+/// x^T U x = x^T M x with zeros below the diagonal of U: half of the products.
+template <class T>
+std::vector<RowsOf<T>> triangular_forms(std::span<const Eigen::MatrixXd> metrics) {
+  std::vector<RowsOf<T>> forms;
+  for (const Eigen::MatrixXd& metric : metrics) {
+    Eigen::MatrixXd form = 2 * metric;
+    form.diagonal() = metric.diagonal();
+    form.template triangularView<Eigen::StrictlyLower>().setZero();
+    forms.push_back(form.cast<T>());
+  }
+  return forms;
+}
+
+/// Numbers of tiles, one after another: pages of memory that are new cost as much as some of the
+/// products.
+template <class T>
+class TileMemory {
+  struct GiveBack {
+    TileMemory* to;
+    void operator()(T* numbers) const {
+      std::unique_ptr<T[]> owned(numbers);
+      const std::scoped_lock lock(to->mutex_);
+      to->free_.push_back(std::move(owned));
+    }
+  };
+
+ public:
+  /// At least `size` numbers of any values; the same size at each call.
+  std::unique_ptr<T[], GiveBack> lend(std::size_t size) {
+    std::unique_ptr<T[]> numbers;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!free_.empty()) {
+        numbers = std::move(free_.back());
+        free_.pop_back();
+      }
+    }
+    if (numbers == nullptr) numbers = std::make_unique_for_overwrite<T[]>(size);
+    return {numbers.release(), GiveBack{this}};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<T[]>> free_;
+};
+
 /// One tile: all heads over some queries.
 template <class T>
 class QueryTile {
  public:
+  /// \param weights memory for [H][rows][S]
   QueryTile(const QueryWeights<T>& tiles, const AttentionSequence<T>& sequence,
-            std::span<const std::uint32_t> rows)
+            std::span<const std::uint32_t> rows, T* weights)
       : sequence_(sequence),
         shape_(sequence.shape),
         tiles_(tiles),
         rows_(rows),
         keys_(tiles.range(rows)),
-        weights_(shape_.heads * rows.size() * keys_.size()),
+        weights_(weights),
         log_sums_(at(shape_.heads), at(rows.size())) {
     const std::size_t step = shape_.heads_of_group();
     for (std::size_t g = 0; g < shape_.groups; ++g) {
@@ -114,13 +171,11 @@ class QueryTile {
     }
   }
 
-  std::size_t size() const { return rows_.size(); }
-
   /// Puts what belongs to these queries, of which `first` is the first, where it is in all.
   void values(std::size_t first, Attended<T>& out) const {
     const std::size_t count = rows_.size(), step = shape_.heads_of_group();
     for (std::size_t g = 0; g < shape_.groups; ++g) {
-      const ByRows z = weighted(of_head(g * step), step * count, g);
+      const ByRows z = weighted(of_head(g * step), step * count, keys_, g);
       for (std::size_t i = 0; i < step; ++i) {
         out.z.block(at(first), at((g * step + i) * shape_.e), at(count), at(shape_.e)) =
             z.middleRows(at(i * count), at(count)).template cast<T>();
@@ -133,7 +188,7 @@ class QueryTile {
     HeadPairSums sums(shape_.heads);
     sums.queries = static_cast<double>(seeing_);
     const std::size_t size = rows_.size() * keys_.size();
-    const LaneRows<const T> heads{weights_.data(), shape_.heads, size, size};
+    const LaneRows<const T> heads{weights_, shape_.heads, size, size};
     ByRows of_pairs(at(shape_.heads), at(shape_.heads));
     lane_arithmetic<T>().product_transposed(
         heads, heads, {of_pairs.data(), shape_.heads, shape_.heads, shape_.heads});
@@ -150,41 +205,62 @@ class QueryTile {
     return sums;
   }
 
-  /// \param weights [rows]
-  ExchangeSums exchange(std::span<const double> weights,
-                        const std::vector<Eigen::MatrixXd>& metrics) const {
+  /// At those of the queries that are in this tile.
+  /// \param forms of the metrics
+  ExchangeSums exchange(const ExchangedQueries& asked, const std::vector<RowsOf<T>>& forms) const {
     ExchangeSums sums(shape_.heads);
-    const std::size_t count = rows_.size(), e = shape_.e, all_rows = shape_.heads * count;
-    const Eigen::Map<const Eigen::VectorXd> of_rows(weights.data(), at(count));
-    for (std::size_t r = 0; r < count; ++r) sums.queries += sees(r) ? weights[r] : 0;
-    ByRows all, changed(at(all_rows), at(e));
+    std::vector<std::uint32_t> own;
+    std::vector<std::size_t> places;
+    std::vector<double> times;
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+      const auto found = std::ranges::lower_bound(asked.rows, rows_[r]);
+      if (found == asked.rows.end() || *found != rows_[r]) continue;
+      own.push_back(rows_[r]);
+      places.push_back(r);
+      times.push_back(asked.weights[static_cast<std::size_t>(found - asked.rows.begin())]);
+      sums.queries += sees(r) ? times.back() : 0;
+    }
+    if (own.empty()) return sums;
+    const KeyRange keys = tiles_.range(own);
+    const std::size_t count = own.size(), e = shape_.e, all_rows = shape_.heads * count;
+    std::vector<T> weights;
+    weights.reserve(all_rows * keys.size());
+    for (std::size_t h = 0; h < shape_.heads; ++h) {
+      for (const std::size_t r : places) {
+        const T* row = of_head(h) + r * keys_.size() + (keys.begin - keys_.begin);
+        weights.insert(weights.end(), row, row + keys.size());
+      }
+    }
+    const Eigen::Map<const Eigen::VectorXd> of_rows(times.data(), at(count));
+    ByRows all, product(at(all_rows), at(e));
     for (std::size_t h = 0; h < shape_.heads; ++h) {
       // What every head makes of the values of this group.
       if (h % shape_.heads_of_group() == 0) {
-        all = weighted(weights_.data(), all_rows, shape_.group(h));
+        all = weighted(weights.data(), all_rows, keys, shape_.group(h));
       }
       ByRows change = all;
       for (std::size_t l = 0; l < shape_.heads; ++l) {
         change.middleRows(at(l * count), at(count)) -= all.middleRows(at(h * count), at(count));
       }
-      // A metric is its own transpose.
-      lane_arithmetic<double>().product_in_double({change.data(), all_rows, e, e},
-                                                  {metrics[h].data(), e, e, e},
-                                                  {changed.data(), all_rows, e, e});
+      const RowsOf<T> in_lanes = change.template cast<T>();
+      for (std::size_t j = 0; j < e; j += columns_of_form) {
+        const std::size_t some = std::min(columns_of_form, e - j);
+        lane_arithmetic<T>().product_in_double({in_lanes.data(), all_rows, j + some, e},
+                                               {forms[h].data() + j, j + some, some, e},
+                                               {product.data() + j, all_rows, some, e});
+      }
       for (std::size_t l = 0; l < shape_.heads; ++l) {
-        const auto own = change.middleRows(at(l * count), at(count));
-        const auto other = changed.middleRows(at(l * count), at(count));
-        sums.squares(at(h), at(l)) = own.cwiseProduct(other).rowwise().sum().dot(of_rows);
+        const auto left = change.middleRows(at(l * count), at(count));
+        const auto right = product.middleRows(at(l * count), at(count));
+        sums.squares(at(h), at(l)) = left.cwiseProduct(right).rowwise().sum().dot(of_rows);
       }
     }
     return sums;
   }
 
  private:
-  const T* of_head(std::size_t h) const {
-    return weights_.data() + h * rows_.size() * keys_.size();
-  }
-  T* of_head(std::size_t h) { return weights_.data() + h * rows_.size() * keys_.size(); }
+  const T* of_head(std::size_t h) const { return weights_ + h * rows_.size() * keys_.size(); }
+  T* of_head(std::size_t h) { return weights_ + h * rows_.size() * keys_.size(); }
 
   bool sees(std::size_t r) const {
     return log_sums_.col(at(r)).minCoeff() > -std::numeric_limits<double>::infinity();
@@ -196,11 +272,11 @@ class QueryTile {
   }
 
   /// Rows of weights times the values of a group [count][e].
-  ByRows weighted(const T* weights, std::size_t count, std::size_t group) const {
+  ByRows weighted(const T* weights, std::size_t count, KeyRange keys, std::size_t group) const {
     ByRows out(at(count), at(shape_.e));
-    const T* values = sequence_.v.data() + (group * shape_.keys + keys_.begin) * shape_.e;
-    lane_arithmetic<T>().product_in_double({weights, count, keys_.size(), keys_.size()},
-                                           {values, keys_.size(), shape_.e, shape_.e},
+    const T* values = sequence_.v.data() + (group * shape_.keys + keys.begin) * shape_.e;
+    lane_arithmetic<T>().product_in_double({weights, count, keys.size(), keys.size()},
+                                           {values, keys.size(), shape_.e, shape_.e},
                                            {out.data(), count, shape_.e, shape_.e});
     return out;
   }
@@ -210,7 +286,7 @@ class QueryTile {
   const QueryWeights<T>& tiles_;
   std::span<const std::uint32_t> rows_;
   KeyRange keys_;
-  std::vector<T> weights_;  ///< [H][rows][keys]
+  T* weights_;              ///< [H][rows][keys]
   ByRows log_sums_;         ///< [H][rows]
   std::size_t seeing_ = 0;  ///< queries that see a key in every head
 };
@@ -257,50 +333,33 @@ void Attended<T>::leave_out_blind(std::vector<std::uint32_t>& rows) {
   log_sums.conservativeResize(Eigen::NoChange, at(kept));
 }
 
-namespace {
-
-/// Adds up work(first, tile) of the tiles of the rows, in their order.
-template <class T, class Sums, class Work>
-void over_tiles(const AttentionRule& rule, const AttentionSequence<T>& sequence,
-                std::span<const std::uint32_t> rows, int threads, Sums& total, const Work& work) {
-  const QueryWeights<T> tiles(rule, sequence);
-  const std::size_t of_row = sequence.shape.heads * sequence.shape.keys;
-  const std::size_t size = std::clamp(weights_in_tile / of_row, std::size_t{1}, max_tile_rows);
-  std::vector<Sums> sums((rows.size() + size - 1) / size);
-  parallel_for(sums.size(), threads, [&](std::size_t i) {
-    const std::size_t first = i * size;
-    const auto own = rows.subspan(first, std::min(size, rows.size() - first));
-    sums[i] = work(first, QueryTile<T>(tiles, sequence, own));
-  });
-  for (const Sums& one : sums) total.add(one);
-}
-
-}  // namespace
-
 template <class T>
 Attended<T> attend(const AttentionRule& rule, const AttentionSequence<T>& sequence,
-                   std::span<const std::uint32_t> rows, bool pairs, int threads) {
+                   std::span<const std::uint32_t> rows, bool pairs, int threads,
+                   const ExchangedQueries& exchanged) {
   const AttentionShape& shape = sequence.shape;
   Attended<T> out;
   out.z.resize(at(rows.size()), at(shape.heads * shape.e));
   out.log_sums.resize(at(shape.heads), at(rows.size()));
   out.pairs = HeadPairSums(pairs ? shape.heads : 0);
-  over_tiles(rule, sequence, rows, threads, out.pairs,
-             [&](std::size_t first, const QueryTile<T>& tile) {
-               tile.values(first, out);
-               return pairs ? tile.pairs() : HeadPairSums(0);
-             });
-  return out;
-}
-
-template <class T>
-ExchangeSums exchanged(const AttentionRule& rule, const AttentionSequence<T>& sequence,
-                       std::span<const std::uint32_t> rows, std::span<const double> weights,
-                       const std::vector<Eigen::MatrixXd>& metrics, int threads) {
-  ExchangeSums out(sequence.shape.heads);
-  over_tiles(rule, sequence, rows, threads, out, [&](std::size_t first, const QueryTile<T>& tile) {
-    return tile.exchange(weights.subspan(first, tile.size()), metrics);
+  out.exchange = ExchangeSums(shape.heads);
+  const QueryWeights<T> tiles(rule, sequence);
+  const std::size_t of_row = shape.heads * shape.keys;
+  const std::size_t size = std::clamp(weights_in_tile / of_row, std::size_t{1}, max_tile_rows);
+  std::vector<HeadPairSums> of_pairs((rows.size() + size - 1) / size);
+  std::vector<ExchangeSums> exchanges(of_pairs.size());
+  const std::vector<RowsOf<T>> forms = triangular_forms<T>(exchanged.metrics);
+  TileMemory<T> memory;
+  parallel_for(of_pairs.size(), threads, [&](std::size_t i) {
+    const std::size_t first = i * size, count = std::min(size, rows.size() - first);
+    const auto lent = memory.lend(size * of_row);
+    const QueryTile<T> tile(tiles, sequence, rows.subspan(first, count), lent.get());
+    tile.values(first, out);
+    of_pairs[i] = pairs ? tile.pairs() : HeadPairSums(0);
+    exchanges[i] = tile.exchange(exchanged, forms);
   });
+  for (const HeadPairSums& one : of_pairs) out.pairs.add(one);
+  for (const ExchangeSums& one : exchanges) out.exchange.add(one);
   return out;
 }
 
@@ -318,15 +377,10 @@ std::vector<T> attention_weights(const AttentionRule& rule, const AttentionSeque
 template struct Attended<float>;
 template struct Attended<double>;
 template Attended<float> attend(const AttentionRule&, const AttentionSequence<float>&,
-                                std::span<const std::uint32_t>, bool, int);
+                                std::span<const std::uint32_t>, bool, int, const ExchangedQueries&);
 template Attended<double> attend(const AttentionRule&, const AttentionSequence<double>&,
-                                 std::span<const std::uint32_t>, bool, int);
-template ExchangeSums exchanged(const AttentionRule&, const AttentionSequence<float>&,
-                                std::span<const std::uint32_t>, std::span<const double>,
-                                const std::vector<Eigen::MatrixXd>&, int);
-template ExchangeSums exchanged(const AttentionRule&, const AttentionSequence<double>&,
-                                std::span<const std::uint32_t>, std::span<const double>,
-                                const std::vector<Eigen::MatrixXd>&, int);
+                                 std::span<const std::uint32_t>, bool, int,
+                                 const ExchangedQueries&);
 template std::vector<float> attention_weights(const AttentionRule&, const AttentionSequence<float>&,
                                               std::size_t, std::span<const std::uint32_t>);
 template std::vector<double> attention_weights(const AttentionRule&,

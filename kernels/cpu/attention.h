@@ -19,7 +19,9 @@ template <class T>
 struct AttentionSequence {
   AttentionShape shape;
   std::vector<T> q, k, v;  ///< [H][T][k], [G][S][k], [G][S][e]
-  std::vector<T> bias;     ///< [H][T][S], [T][S] for all heads, or empty
+  /// Where q has some of the queries alone, [H][held][k]: which, ascending. Empty: it has all.
+  std::vector<std::uint32_t> held;
+  std::vector<T> bias;  ///< [H][T][S], [T][S] for all heads, or empty
   /// Not 0: not seen. [H][T][S], [T][S] for all heads, or empty.
   std::vector<unsigned char> unseen;
   std::vector<unsigned char> padding;  ///< [S], not 0: a key that no query sees; or empty
@@ -48,6 +50,13 @@ struct ExchangeSums {
   void add(const ExchangeSums& other, double sign = 1);
 };
 
+/// Queries at which heads are exchanged.
+struct ExchangedQueries {
+  std::span<const std::uint32_t> rows = {};       ///< some of those attended over, ascending
+  std::span<const double> weights = {};           ///< how many queries each one stands for
+  std::span<const Eigen::MatrixXd> metrics = {};  ///< [H] of W W^T [e][e], W a head's output map
+};
+
 /// What attention makes of some queries of a sequence.
 template <class T>
 struct Attended {
@@ -56,6 +65,7 @@ struct Attended {
   /// [H][queries] log of the sum of exponentials, -infinity where no key is seen.
   Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> log_sums;
   HeadPairSums pairs;
+  ExchangeSums exchange;
 
   /// Takes those out that see no key in some head, from `rows` too.
   void leave_out_blind(std::vector<std::uint32_t>& rows);
@@ -65,14 +75,8 @@ struct Attended {
 /// \param pairs whether pairs of heads are compared
 template <class T>
 Attended<T> attend(const AttentionRule& rule, const AttentionSequence<T>& sequence,
-                   std::span<const std::uint32_t> rows, bool pairs, int threads);
-
-/// \param weights [rows] how many queries each one stands for
-/// \param metrics [H] of e x e matrices W W^T, W the output map of a head
-template <class T>
-ExchangeSums exchanged(const AttentionRule& rule, const AttentionSequence<T>& sequence,
-                       std::span<const std::uint32_t> rows, std::span<const double> weights,
-                       const std::vector<Eigen::MatrixXd>& metrics, int threads);
+                   std::span<const std::uint32_t> rows, bool pairs, int threads,
+                   const ExchangedQueries& exchanged = {});
 
 /// Weights of one head over all keys [rows][S].
 template <class T>

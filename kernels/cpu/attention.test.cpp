@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -109,9 +110,11 @@ void expect_known_pairs(double tolerance) {
     for (std::size_t b = 0; b < given["q"].size(); ++b) {
       const AttentionSequence<T> sequence = sequence_of<T>(given, b);
       const auto rows = all_rows(sequence.shape);
-      sums.add(attend(rule_of(given), sequence, rows, true, 2).pairs);
       const std::vector<double> ones(rows.size(), 1.0);
-      exchanges.add(exchanged(rule_of(given), sequence, rows, ones, metrics, 2));
+      const Attended<T> found =
+          attend(rule_of(given), sequence, rows, true, 2, {rows, ones, metrics});
+      sums.add(found.pairs);
+      exchanges.add(found.exchange);
     }
     EXPECT_EQ(exchanges.queries, sums.queries);
     const double each = 1 / sums.queries;
@@ -197,15 +200,15 @@ TEST(Attention, HasTheSameBitsOnAnyNumberOfThreads) {
   const auto sequence = long_sequence<float>();
   const auto rows = all_rows(sequence.shape);
   const std::vector<MatrixXd> metrics(6, MatrixXd::Identity(7, 7));
-  const Attended<float> one = attend(busy_rule(), sequence, rows, true, 1);
-  const Attended<float> three = attend(busy_rule(), sequence, rows, true, 3);
+  const std::vector<double> ones(rows.size(), 1.0);
+  const ExchangedQueries all{rows, ones, metrics};
+  const Attended<float> one = attend(busy_rule(), sequence, rows, true, 1, all);
+  const Attended<float> three = attend(busy_rule(), sequence, rows, true, 3, all);
   EXPECT_EQ(one.z, three.z);
   EXPECT_EQ(one.log_sums, three.log_sums);
   EXPECT_EQ(one.pairs.overlap, three.pairs.overlap);
   EXPECT_EQ(one.pairs.variation, three.pairs.variation);
-  const std::vector<double> ones(rows.size(), 1.0);
-  EXPECT_EQ(exchanged(busy_rule(), sequence, rows, ones, metrics, 1).squares,
-            exchanged(busy_rule(), sequence, rows, ones, metrics, 3).squares);
+  EXPECT_EQ(one.exchange.squares, three.exchange.squares);
 }
 
 TEST(Attention, LeavesOutQueriesThatSeeNoKey) {
@@ -252,9 +255,13 @@ TEST(Attention, CountsAnExchangeAsOftenAsItsQueryStandsForOthers) {
   const std::vector<MatrixXd> metrics(6, MatrixXd::Identity(7, 7));
   const std::vector<std::uint32_t> both = {40, 200}, first = {40}, second = {200};
   const std::vector<double> weights = {1, 3}, one = {1};
-  const ExchangeSums all = exchanged(busy_rule(), sequence, both, weights, metrics, 1);
-  ExchangeSums apart = exchanged(busy_rule(), sequence, first, one, metrics, 1);
-  const ExchangeSums last = exchanged(busy_rule(), sequence, second, one, metrics, 1);
+  const auto rows = all_rows(sequence.shape);
+  const auto exchange = [&](const ExchangedQueries& at) {
+    return attend(busy_rule(), sequence, rows, false, 1, at).exchange;
+  };
+  const ExchangeSums all = exchange({both, weights, metrics});
+  ExchangeSums apart = exchange({first, one, metrics});
+  const ExchangeSums last = exchange({second, one, metrics});
   for (int i = 0; i < 3; ++i) apart.add(last);
   EXPECT_EQ(all.queries, 4);
   EXPECT_LE((all.squares - apart.squares).cwiseAbs().maxCoeff(),
@@ -271,6 +278,22 @@ TEST(Attention, OfSomeQueriesIsThatOfAll) {
     const auto off = all.z.row(some[i]) - few.z.row(static_cast<Index>(i));
     EXPECT_LE(off.cwiseAbs().maxCoeff(), of_double);
   }
+}
+
+TEST(Attention, NeedsNoOtherQueriesThanThoseAskedFor) {
+  const auto sequence = long_sequence<double>();
+  auto held = sequence;
+  held.held = {0, 17, 100, 289};
+  held.q.clear();
+  for (std::size_t h = 0; h < 6; ++h) {
+    for (const std::size_t t : held.held) {
+      const auto row = std::span(sequence.q).subspan((h * 290 + t) * 5, 5);
+      held.q.insert(held.q.end(), row.begin(), row.end());
+    }
+  }
+  const std::vector<std::uint32_t> some = {17, 289};
+  EXPECT_EQ(attend(busy_rule(), held, some, true, 1).z,
+            attend(busy_rule(), sequence, some, true, 1).z);
 }
 
 }  // namespace

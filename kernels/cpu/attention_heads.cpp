@@ -233,7 +233,7 @@ void HeadWeights<T>::products(std::span<const AttentionHead<T>> heads, Rows rows
   queries.reserve(heads.size() * rows.size() * shape_.k);
   for (const AttentionHead<T>& head : heads) {
     for (const std::uint32_t t : rows) {
-      queries.insert(queries.end(), head.q.row(t), head.q.row(t) + shape_.k);
+      queries.insert(queries.end(), head.query(t), head.query(t) + shape_.k);
     }
   }
   const std::size_t all = heads.size() * rows.size();

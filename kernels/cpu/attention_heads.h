@@ -3,6 +3,7 @@
 /// gradients: weights of a tile of queries are in memory at a time.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -44,6 +45,13 @@ struct AttentionHead {
   LaneRows<const T> bias = {};                ///< [T][S], of stride 0 where all queries share it
   LaneRows<const unsigned char> unseen = {};  ///< likewise; not 0: not seen
   const unsigned char* padding = nullptr;     ///< [S], not 0: a key that no query sees
+  std::span<const std::uint32_t> held = {};   ///< queries that q has, ascending; empty: all
+
+  const T* query(std::size_t t) const {
+    if (held.empty()) return q.row(t);
+    const auto found = std::lower_bound(held.begin(), held.end(), t);
+    return q.row(static_cast<std::size_t>(found - held.begin()));
+  }
 };
 
 /// Keys [begin, end).

@@ -18,6 +18,9 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
+/// Of drawn queries one in eight is exchanged at, but for the least.
+constexpr std::size_t drawn_of_exchanged = 8, min_exchanged = 16;
+
 /// Tokens with what puts them in an order that is drawn.
 using Ordered = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 Ordered drawn_order(const std::vector<std::uint32_t>& tokens, std::size_t b, std::uint64_t seed) {
@@ -45,16 +48,22 @@ struct WeightedTokens {
   std::vector<double> weights;
 };
 
+/// An exchange costs as many products of values as there are groups: of drawn queries a part is
+/// taken, whose error the standard error over documents has in it.
+std::size_t max_exchanged(const HeadSetting& setting) {
+  if (setting.queries == 0) return setting.exchange_queries;
+  return std::min(setting.exchange_queries,
+                  std::max(min_exchanged, setting.queries / drawn_of_exchanged));
+}
+
 /// Heads differ most at the first tokens, which have few keys: those are taken, and one drawn of
 /// each part of equal length of the others.
 WeightedTokens drawn_for_exchange(const std::vector<std::uint32_t>& tokens, std::size_t b,
                                   const HeadSetting& setting) {
-  if (setting.exchange_queries >= tokens.size()) {
-    return {tokens, std::vector<double>(tokens.size(), 1.0)};
-  }
+  const std::size_t most = max_exchanged(setting);
+  if (most >= tokens.size()) return {tokens, std::vector<double>(tokens.size(), 1.0)};
   const Ordered ordered = drawn_order(tokens, b, setting.seed);
-  const std::size_t whole = setting.exchange_queries / 2, rest = tokens.size() - whole,
-                    parts = setting.exchange_queries - whole;
+  const std::size_t whole = most / 2, rest = tokens.size() - whole, parts = most - whole;
   WeightedTokens out;
   for (std::size_t i = 0; i < whole; ++i) {
     out.tokens.push_back(tokens[i]);
@@ -76,6 +85,12 @@ RowsOf<T> rows_at(const TokenRows& all, const std::vector<std::uint32_t>& tokens
     some.row(static_cast<Index>(i)) = all.row(tokens[i]).cast<T>();
   }
   return some;
+}
+
+/// Takes numbers of columns from all rows.
+template <class T>
+void subtract(const Eigen::RowVectorXd& numbers, RowsOf<T>& rows) {
+  rows = (rows.template cast<double>().rowwise() - numbers).template cast<T>();
 }
 
 bool in_double(const LayerActivations& layer, const HeadSetting& setting) {
@@ -123,14 +138,13 @@ class Summation {
     DocumentSums& to = sums_.groups[sums_.group_of[b]];
     std::vector<std::uint32_t>& tokens = sums_.tokens[b];
     RowsOf<T> z = values(b, tokens, to);
-    if (of_weights_) add_responses(b, to);
     if (tokens.empty()) return;
     const auto count = static_cast<double>(tokens.size());
     const VectorXd sum = z.template cast<double>().colwise().sum().transpose(), mean = sum / count;
     to.tokens += count;
     to.z += sum;
     // About their mean, so that rounding is relative to the spread and not to the size.
-    z = (z.template cast<double>().rowwise() - mean.transpose()).template cast<T>();
+    subtract(mean.transpose(), z);
     add_squares(b, z, sum, mean, to);
     if (!sums_.losses.empty()) add_loss(b, z, mean);
     if (layer_.has("residual")) add_shares(b, z, mean, to);
@@ -142,12 +156,14 @@ class Summation {
     tokens = layer_.tokens(b);
     if (!of_weights_) return given_or_attended<T>(layer_, b, tokens, threads_);
     std::vector<std::uint32_t> some = drawn(tokens, b, setting_);
-    const AttentionSequence<T> sequence = layer_.sequence<T>(b);
-    Attended<T> found = attend(layer_.rule(), sequence, some, true, threads_);
-    to.pairs.add(found.pairs);
+    const AttentionSequence<T> sequence =
+        some.size() < tokens.size() ? layer_.sequence<T>(b, some) : layer_.sequence<T>(b);
+    add_responses(b, sequence, to);
     const WeightedTokens of_exchange = drawn_for_exchange(some, b, setting_);
-    to.exchange.add(exchanged(layer_.rule(), sequence, of_exchange.tokens, of_exchange.weights,
-                              metrics_, threads_));
+    Attended<T> found = attend(layer_.rule(), sequence, some, true, threads_,
+                               {of_exchange.tokens, of_exchange.weights, metrics_});
+    to.pairs.add(found.pairs);
+    to.exchange.add(found.exchange);
     const std::size_t asked = some.size();
     found.leave_out_blind(some);
     sums_.blind += asked - some.size();
@@ -158,12 +174,22 @@ class Summation {
     return given_or_attended<T>(layer_, b, tokens, threads_);
   }
 
-  void add_responses(std::size_t b, DocumentSums& to) const {
-    TokenRows values = layer_.values(b);
-    if (values.rows() < 2) return;
-    values.rowwise() -= values.colwise().mean().eval();
-    to.responses += block_products(products_of_columns<T>(values.cast<T>(), threads_),
-                                   sums_.products, layer_.shape());
+  /// Of as many keys as queries are drawn.
+  void add_responses(std::size_t b, const AttentionSequence<T>& sequence, DocumentSums& to) const {
+    const std::vector<std::uint32_t> keys = drawn(layer_.keys(b), b, setting_);
+    if (keys.size() < 2) return;
+    const AttentionShape& shape = layer_.shape();
+    const auto e = static_cast<Index>(shape.e);
+    RowsOf<T> values(static_cast<Index>(keys.size()), static_cast<Index>(shape.groups) * e);
+    for (std::size_t g = 0; g < shape.groups; ++g) {
+      const Eigen::Map<const RowsOf<T>> all(sequence.v.data() + g * shape.keys * shape.e,
+                                            static_cast<Index>(shape.keys), e);
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        values.row(static_cast<Index>(i)).segment(static_cast<Index>(g) * e, e) = all.row(keys[i]);
+      }
+    }
+    subtract(values.template cast<double>().colwise().mean(), values);
+    to.responses += block_products(products_of_columns<T>(values, threads_), sums_.products, shape);
     to.degrees += static_cast<double>(values.rows() - 1);
   }
 

@@ -16,6 +16,7 @@
 #include "engine/files/error.h"
 #include "engine/testing/refusal.h"
 #include "kernels/testing/known_layers.h"
+#include "validation/heads/layer_sums.h"
 #include "validation/heads/refit.h"
 #include "validation/heads/testing/arrays_in_memory.h"
 #include "validation/heads/testing/made_layer.h"
@@ -251,12 +252,15 @@ TEST(MeasuredHeadsBits, AreTheSameFromEveryFormat) {
   arrays.take(*open_array_file(npz));
   write_safetensors(tensors, arrays);
   write_activations(netcdf, open_array_file(tensors));
-  const MeasuredHeads first = measure_heads(open_array_file(npz), {}, {}, 2);
-  const MeasuredHeads second = measure_heads(open_array_file(tensors), {}, {}, 2);
-  const MeasuredHeads third = measure_heads(open_array_file(netcdf), 3, {}, 2);
-  EXPECT_EQ(third.layers.at(0).number, 3);
-  expect_same(first.layers.at(0), second.layers.at(0));
-  expect_same(first.layers.at(0), third.layers.at(0));
+  // All queries are read otherwise than some.
+  for (const HeadSetting& setting : {HeadSetting(), HeadSetting{.queries = 10}}) {
+    const MeasuredHeads first = measure_heads(open_array_file(npz), {}, setting, 2);
+    const MeasuredHeads second = measure_heads(open_array_file(tensors), {}, setting, 2);
+    const MeasuredHeads third = measure_heads(open_array_file(netcdf), 3, setting, 2);
+    EXPECT_EQ(third.layers.at(0).number, 3);
+    expect_same(first.layers.at(0), second.layers.at(0));
+    expect_same(first.layers.at(0), third.layers.at(0));
+  }
 }
 
 TEST(MeasuredHeadsBits, AreTheSameWithHeadsThird) {
@@ -333,28 +337,73 @@ TEST(RemovalMoments, AreOfAllTokensWhetherZIsGivenOrNot) {
   EXPECT_EQ(one.losses, other.losses);
 }
 
-/// Exchanges at 12 of 40 queries: their mean over draws is that of all queries.
+/// Differences of drawn figures from those of all, over draws.
+class Draws {
+ public:
+  void add(const std::vector<double>& drawn, const std::vector<double>& all) {
+    sum_.resize(all.size());
+    squares_.resize(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      sum_[i] += drawn[i] - all[i];
+      squares_[i] += (drawn[i] - all[i]) * (drawn[i] - all[i]);
+    }
+    ++count_;
+  }
+
+  /// At five standard errors of t with 99 degrees one in 10^4 runs of 30 pairs would fail.
+  void expect_none_on_average(const std::function<bool(std::size_t)>& counts) const {
+    for (std::size_t i = 0; i < sum_.size(); ++i) {
+      if (!counts(i)) continue;
+      const double mean = sum_[i] / count_;
+      const double variance = (squares_[i] - count_ * mean * mean) / (count_ - 1);
+      EXPECT_GT(variance, 0);
+      EXPECT_LE(std::abs(mean), 5 * std::sqrt(variance / count_)) << i;
+    }
+  }
+
+ private:
+  double count_ = 0;
+  std::vector<double> sum_, squares_;
+};
+
+/// Exchanges at 12 of 40 queries, and at 16 of the 32 that are drawn.
 TEST(ExchangesAtSomeQueries, AreThoseOfAllOnAverage) {
   const Memory file = MadeLayer().arrays();
   const std::vector<double> all = measured(file).find("exchange_error")->values;
-  constexpr int draws = 100;
-  std::vector<double> sum(all.size()), squares(all.size());
-  for (int seed = 0; seed < draws; ++seed) {
-    const HeadSetting some{.exchange_queries = 12, .seed = static_cast<std::uint64_t>(seed)};
-    const std::vector<double> one = measured(file, some).find("exchange_error")->values;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      sum[i] += one[i] - all[i];
-      squares[i] += (one[i] - all[i]) * (one[i] - all[i]);
+  for (HeadSetting some : {HeadSetting{.exchange_queries = 12}, HeadSetting{.queries = 32}}) {
+    Draws draws;
+    for (some.seed = 0; some.seed < 100; ++some.seed) {
+      draws.add(measured(file, some).find("exchange_error")->values, all);
     }
+    draws.expect_none_on_average([](std::size_t pair) { return pair / 6 != pair % 6; });
   }
-  // Of 30 pairs at five standard errors of t with 99 degrees one in 10^4 runs would fail.
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i / 6 == i % 6) continue;
-    const double mean = sum[i] / draws;
-    const double variance = (squares[i] - draws * mean * mean) / (draws - 1);
-    EXPECT_GT(variance, 0);
-    EXPECT_LE(std::abs(mean), 5 * std::sqrt(variance / draws)) << i;
+}
+
+TEST(ExchangesAtSomeQueries, AreAtAPartOfTheDrawnOnes) {
+  const Memory file = MadeLayer().arrays();
+  const auto exchange = [&](const HeadSetting& setting) {
+    return measured(file, setting).find("exchange_error")->values;
+  };
+  const std::vector<double> drawn = exchange({.queries = 32});
+  EXPECT_EQ(drawn, exchange({.queries = 32, .exchange_queries = 16}));
+  EXPECT_NE(drawn, exchange({.queries = 32, .exchange_queries = 15}));
+}
+
+TEST(ValuesOfDrawnKeys, HaveTheCovarianceOfAllOnAverage) {
+  const Memory file = MadeLayer().arrays();
+  const LayerActivations layer(file, 0);
+  const auto responses = [&](const HeadSetting& setting) {
+    const DocumentSums one = layer_sums(layer, setting, KeptMoments::none, 2, {}).groups.at(3);
+    EXPECT_EQ(one.degrees, setting.queries == 0 ? 39 : 9);
+    const Eigen::MatrixXd mean = one.responses / one.degrees;
+    return std::vector<double>(mean.data(), mean.data() + mean.size());
+  };
+  const std::vector<double> all = responses({});
+  Draws draws;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    draws.add(responses({.queries = 10, .seed = seed}), all);
   }
+  draws.expect_none_on_average([](std::size_t) { return true; });
 }
 
 // ---- What is refused ----
@@ -380,6 +429,16 @@ void reshape(ArraysInMemory& file, const std::string& name, std::vector<std::uin
   std::size_t size = 1;
   for (const std::uint64_t length : shape) size *= length;
   file.put(name, std::move(shape), test::normals(size, 20));
+}
+
+TEST(RefusedQueries, AreDrawnOnesThatAreNotFinite) {
+  const Memory file = MadeLayer().arrays();
+  file->remove("grad_z");  // which would need all queries
+  std::vector<double>& q = file->values("q");
+  for (std::size_t t = 0; t < 40; ++t) q[((2 * 6 + 5) * 40 + t) * 4 + 3] = std::nan("");
+  const std::string found = refusal_line([&] { measured(file, {.queries = 39}); });
+  EXPECT_TRUE(contains(found, "q: is not finite at [0][5][")) << found;
+  EXPECT_TRUE(found.ends_with("][3] of sequence 2")) << found;
 }
 
 INSTANTIATE_TEST_SUITE_P(
