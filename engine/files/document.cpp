@@ -77,7 +77,16 @@ std::string toml_problem(const std::string& text, int line, std::string_view des
   if (has_decimal_comma(written)) {
     return "is not TOML: numbers have a decimal point, as in 0.4, and no comma";
   }
-  return "is not TOML: in " + std::string(description);
+  const std::string problem = "is not TOML: in " + std::string(description);
+  if (description.find("could not determine value type") != std::string_view::npos) {
+    return problem + " - text stands in quotes";
+  }
+  if (description.find("saw '/'") != std::string_view::npos &&
+      (written.find("//") != std::string_view::npos ||
+       written.find("/*") != std::string_view::npos)) {
+    return problem + " - comments begin with #";
+  }
+  return problem;
 }
 
 /// What to write instead of a setting that is no TOML value.
@@ -104,6 +113,10 @@ std::string value_advice(const std::string& key, const std::string& text) {
     if (text == no) return advise("write false");
   }
   if (text.starts_with('=')) return advise("write one = between key and value");
+  if (const std::size_t comma = text.find(','); !text.starts_with('{') && !text.starts_with('[') &&
+                                                text.find('=', comma) != std::string::npos) {
+    return advise("write a --set for each key");
+  }
   if (text.starts_with('(')) return advise("arrays have brackets, as [1, 2]");
   if (text.starts_with('{')) return advise("tables look like { law = \"normal\", sd = 1 }");
   const bool plain = one_line(text, 60) == text && text.find_first_of("\"'\\") == std::string::npos;

@@ -124,7 +124,7 @@ TEST(bad_scenarios, sections_and_their_keys) {
 4 n = "50"
 ! s.toml:4:5: data.n: is a string, needs a whole number
 4 n = [50]
-! s.toml:4:5: data.n: is an array, needs a whole number
+! s.toml:4:5: data.n: is an array, needs a whole number - values to compare stand in [sweep]
 4 n = nan
 ! s.toml:4:5: data.n: is nan, needs a finite number
 4 n = 1e300
@@ -140,7 +140,7 @@ TEST(bad_scenarios, sections_and_their_keys) {
 5 design = 4
 ! s.toml:5:10: data.design: is an integer, needs a table
 5 design = [1]
-! s.toml:5:10: data.design: is an array, needs a table
+! s.toml:5:10: data.design: is an array, needs a table - values to compare stand in [sweep]
 7 noise = { law = "normal", sd = 0.5 }|fixed_design = 1
 ! s.toml:8:16: data.fixed_design: is an integer, needs true or false
 7 noise = { law = "normal", sd = 0.5 }|design_seed = 3

@@ -19,20 +19,28 @@ void describe_stages(std::tuple<std::optional<Stages>...>, std::vector<LawDescri
 }
 
 [[noreturn]] void reject_kind(const Value& value, const std::string& key, const char* needed) {
-  reject(value.location, key, std::string("is ") + value.kind() + ", needs " + needed);
+  std::string problem = std::string("is ") + value.kind() + ", needs " + needed;
+  const std::string section = key.substr(0, key.find('.'));
+  const bool varies = section == "data" || section == "heads" || section == "queries" ||
+                      section == "run" || section == "tokens" || section == "layers";
+  if (value.is<Value::Array>() && varies && key.find('[') == std::string::npos) {
+    problem += " - values to compare stand in [sweep]";
+  }
+  reject_unfit(value.location, key, problem);
 }
 
 void require_range(const Value& value, const std::string& key, const Range& range, double number) {
   if (!std::isfinite(number)) {
-    reject(value.location, key, "is " + number_text(number) + ", needs a finite number");
+    reject_unfit(value.location, key, "is " + number_text(number) + ", needs a finite number");
   }
   if (!range.holds(number)) {
     // Angles, whose keys are called so, are in radians.
-    const bool degrees = key.find(".angle") != std::string::npos && number > range.high;
+    const bool degrees = key.find(".angle") != std::string::npos && std::abs(number) > range.high;
     const std::string radians = formatted("%.4f", number * std::numbers::pi / 180);
-    reject(value.location, key,
-           "is " + to_toml(value) + ", must be " + range_text(range) +
-               (degrees ? " - in radians: " + to_toml(value) + " degrees are " + radians : ""));
+    reject_unfit(
+        value.location, key,
+        "is " + to_toml(value) + ", must be " + range_text(range) +
+            (degrees ? " - in radians: " + to_toml(value) + " degrees are " + radians : ""));
   }
 }
 
@@ -46,7 +54,7 @@ std::int64_t whole_number(const Value& value, const std::string& key, const Rang
   if (number == nullptr) reject_kind(value, key, "a whole number");
   require_range(value, key, range, *number);
   if (*number != std::floor(*number)) {
-    reject(value.location, key, "is " + number_text(*number) + ", needs a whole number");
+    reject_unfit(value.location, key, "is " + number_text(*number) + ", needs a whole number");
   }
   // Exact: every range of a whole number ends at 2^53 or below.
   return static_cast<std::int64_t>(*number);
@@ -67,14 +75,14 @@ void read_array(const Value& value, const std::string& key, const Range& range, 
                 const char* needed) {
   const auto* elements = std::get_if<Value::Array>(&value.data);
   if (elements == nullptr) reject_kind(value, key, needed);
-  if (elements->empty()) reject(value.location, key, "is an empty array");
+  if (elements->empty()) reject_unfit(value.location, key, "is an empty array");
   out.assign(elements->size(), T());
   for (std::size_t i = 0; i < elements->size(); ++i) {
     const std::string element_key = key + "[" + std::to_string(i) + "]";
     read_value((*elements)[i], element_key, range, out[i]);
     if (extents(out[i]) != extents(out[0])) {
-      reject((*elements)[i].location, element_key,
-             "has " + extents(out[i]) + " elements, " + key + "[0] has " + extents(out[0]));
+      reject_unfit((*elements)[i].location, element_key,
+                   "has " + extents(out[i]) + " elements, " + key + "[0] has " + extents(out[0]));
     }
   }
 }
@@ -94,6 +102,14 @@ std::vector<LawDescription> describe_laws() {
   describe_family("controls", ControlLaw(), laws);
   describe_stages(MechanismStages(), laws);
   return laws;
+}
+
+void reject_unfit(const Location& location, const std::string& key, const std::string& problem) {
+  try {
+    reject(location, key, problem);
+  } catch (const InvalidInput& refusal) {
+    throw UnfitValue(refusal.what());
+  }
 }
 
 std::string range_text(const Range& range) {
@@ -155,7 +171,8 @@ void read_value(const Value& value, const std::string& key, const Range& range,
 void read_value(const Value& value, const std::string& key, const Range& range, NamedNumbers& out) {
   const auto* members = std::get_if<Value::Members>(&value.data);
   if (members == nullptr) {
-    reject(value.location, key, std::string("is ") + value.kind() + ", needs a table of numbers");
+    reject_unfit(value.location, key,
+                 std::string("is ") + value.kind() + ", needs a table of numbers");
   }
   for (const Value::Entry& entry : *members) {
     read_value(entry.value, key + "." + entry.key, range, out.emplace_back(entry.key, 0.0).second);
@@ -169,7 +186,7 @@ void read_value(const Value& value, const std::string& key, const Range& range, 
     read_value(value, key, range, out.values[0]);
     return;
   }
-  if (elements->empty()) reject(value.location, key, "is an empty array");
+  if (elements->empty()) reject_unfit(value.location, key, "is an empty array");
   out.values.resize(elements->size());
   for (std::size_t i = 0; i < elements->size(); ++i) {
     read_value((*elements)[i], key + "[" + std::to_string(i) + "]", range, out.values[i]);
@@ -184,7 +201,7 @@ TableReader::TableReader(const Value& table, std::string key)
 void TableReader::allow(const std::vector<std::string>& keys) const {
   for (const auto& entry : std::get<Value::Members>(table_.data)) {
     if (std::find(keys.begin(), keys.end(), entry.key) == keys.end()) {
-      reject(entry.location, path(entry.key), "unknown key" + suggestion(entry.key, keys));
+      reject_unfit(entry.location, path(entry.key), "unknown key" + suggestion(entry.key, keys));
     }
   }
 }
@@ -210,8 +227,8 @@ const Value& TableReader::need(const char* key, const std::string& doc) const {
 
 void TableReader::reject_word(const char* key, const std::string& word,
                               const std::vector<std::string>& allowed) const {
-  reject(table_.find(key)->location, path(key),
-         "is \"" + one_line(word, 60) + "\"" + suggestion(word, allowed));
+  reject_unfit(table_.find(key)->location, path(key),
+               "is \"" + one_line(word, 60) + "\"" + suggestion(word, allowed));
 }
 
 void TableReader::reject_parameter(const ParameterError& error) const {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/files/document.h"
+#include "engine/files/error.h"
 #include "engine/files/words.h"
 #include "engine/scenario/mechanism/stage.h"
 #include "engine/scenario/table_form.h"
@@ -52,7 +53,17 @@ inline Range seeds() {
   return {.low = 0, .high = 9007199254740992.0, .low_open = false};
 }
 
-/// Reads one value into a parameter; throws InvalidInput, naming `key`, where its type, an element
+/// A value that no other value could make fit: its type, range, name of a law or key is wrong.
+class UnfitValue : public InvalidInput {
+ public:
+  using InvalidInput::InvalidInput;
+};
+
+/// reject(), as UnfitValue.
+[[noreturn]] void reject_unfit(const Location& location, const std::string& key,
+                               const std::string& problem);
+
+/// Reads one value into a parameter; throws UnfitValue, naming `key`, where its type, an element
 /// or the range does not fit. Whole numbers may be written 1e4; arrays must not be empty or ragged.
 void read_value(const Value& value, const std::string& key, const Range& range, double& out);
 void read_value(const Value& value, const std::string& key, const Range& range, int& out);
@@ -278,8 +289,8 @@ template <class... Laws>
 void read_law(const Value& table, const std::string& key, std::variant<Laws...>& law) {
   const std::vector<std::string> names = {Laws::name...};
   if (std::holds_alternative<std::string>(table.data)) {
-    reject(table.location, key,
-           "is a string, needs a table - write { law = " + to_toml(table) + " }");
+    reject_unfit(table.location, key,
+                 "is a string, needs a table - write { law = " + to_toml(table) + " }");
   }
   const TableReader reader(table, key);
   std::string name;

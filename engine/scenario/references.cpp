@@ -5,11 +5,11 @@
 #include <charconv>
 #include <map>
 #include <set>
-#include <variant>
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/key_names.h"
+#include "engine/files/value_names.h"
 #include "engine/files/words.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/scenario.h"
@@ -27,23 +27,6 @@ std::size_t swept_key(const std::string& option, const Scenario& scenario, const
   if (const auto found = key_named(option, key, scenario.swept)) return *found;
   throw InvalidInput(option + ": \"" + one_line(key) + "\" is not a swept key" +
                      key_suggestion(key, scenario.swept));
-}
-
-/// True where `value`, as TOML, is what a user wrote.
-bool is_written(const std::string& value, const std::string& written) {
-  const Value parsed = parse_value(value, "", {});
-  if (const auto* text = std::get_if<std::string>(&parsed.data); text && *text == written) {
-    return true;
-  }
-  if (const Value* law = parsed.find("law")) {
-    const auto* name = std::get_if<std::string>(&law->data);
-    if (name && *name == written) return true;
-  }
-  try {
-    return parsed == parse_value(written, "", {});
-  } catch (const InvalidInput&) {
-    return false;  // a word, not TOML
-  }
 }
 
 /// Whether each value of a key goes with one value of another, as of keys that are swept together.
@@ -126,22 +109,22 @@ References references_against(const Scenario& scenario, const std::string& text)
   for (const Condition& condition : scenario.conditions) {
     if (seen.insert(condition.swept[s]).second) values.push_back(condition.swept[s]);
   }
-  const auto value = std::ranges::find_if(
-      values, [&](const std::string& one) { return is_written(one, written); });
-  if (value == values.end()) {
+  const std::optional<std::size_t> named = value_named(option, written, values);
+  if (!named) {
     std::vector<std::string> shown(
         values.begin(), values.begin() + std::min<std::ptrdiff_t>(20, std::ssize(values)));
     if (shown.size() < values.size()) shown.push_back("...");
     throw InvalidInput(option + ": no condition has " + scenario.swept[s] + " = " +
                        one_line(written) + " (allowed: " + one_line(listed(shown)) + ")");
   }
-  const auto has_value = [&](const Condition& one) { return one.swept[s] == *value; };
+  const std::string& value = values[*named];
+  const auto has_value = [&](const Condition& one) { return one.swept[s] == value; };
   if (std::ranges::count_if(scenario.conditions, has_value) > 1) {
-    return by_value(option, scenario, s, *value);
+    return by_value(option, scenario, s, value);
   }
   const auto only = std::ranges::find_if(scenario.conditions, has_value);
   return {
-      .text = scenario.swept[s] + " = " + *value,
+      .text = scenario.swept[s] + " = " + value,
       .of = one_for_all(scenario, static_cast<std::size_t>(only - scenario.conditions.begin()))};
 }
 

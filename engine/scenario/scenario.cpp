@@ -10,6 +10,7 @@
 #include "engine/files/key_names.h"
 #include "engine/scenario/condition_reader.h"
 #include "engine/scenario/file_laws.h"
+#include "engine/scenario/law_reader.h"
 #include "engine/scenario/stack/stack_setting.h"
 #include "engine/scenario/sweep.h"
 
@@ -50,6 +51,33 @@ Setting apply(Value& root, const std::string& argument) {
   return setting;
 }
 
+Condition read_tree(const Value& parameters, DataFiles& files, const ReadHooks& hooks) {
+  const bool of_depth = is_study_of_depth(parameters);
+  if (of_depth && !hooks.depth) {
+    const char* key = parameters.find("tokens") ? "tokens" : "layers";
+    reject(parameters.find(key)->location, key,
+           "is for studies of depth, which this command does not take (allowed: headlab run, "
+           "theory, validate)");
+  }
+  return of_depth ? read_study_of_depth(parameters, files)
+                  : read_study_of_regression(parameters, files, hooks.simulates);
+}
+
+/// Refuses values that no scenario could have where a sweep writes over them: they mislead who
+/// reads the file, and wait for the day the sweep is taken out. Whether they go with the others is
+/// not asked: the sweep may change several that belong together.
+void reject_unfit_overwritten(const Sweep& sweep, DataFiles& files, const ReadHooks& hooks) {
+  for (const Value& scenario : sweep.with_overwritten()) {
+    try {
+      read_tree(scenario, files, hooks);
+    } catch (const UnfitValue&) {
+      throw;
+    } catch (const InvalidInput&) {
+      continue;
+    }
+  }
+}
+
 /// Reads condition `index`. Where the file alone does not explain a refusal, because the sweep
 /// changed something else, the refusal says which condition it is about.
 Condition read_condition(const std::shared_ptr<const Sweep>& sweep, std::size_t index,
@@ -59,15 +87,7 @@ Condition read_condition(const std::shared_ptr<const Sweep>& sweep, std::size_t 
   std::vector<const Value*> values;
   for (const std::string& key : keys) values.push_back(value_at(parameters, key));
   try {
-    const bool of_depth = is_study_of_depth(parameters);
-    if (of_depth && !hooks.depth) {
-      const char* key = parameters.find("tokens") ? "tokens" : "layers";
-      reject(parameters.find(key)->location, key,
-             "is for studies of depth, which this command does not take (allowed: headlab run, "
-             "theory, validate)");
-    }
-    Condition condition = of_depth ? read_study_of_depth(parameters, files)
-                                   : read_study_of_regression(parameters, files, hooks.simulates);
+    Condition condition = read_tree(parameters, files, hooks);
     condition.parameters = Parameters(sweep, index);
     for (const Value* value : values) condition.swept.push_back(to_toml(*value));
     return condition;
@@ -130,6 +150,7 @@ Scenario unrolled(Value root, const std::string& text, const std::string& source
     if (index % stop_interval == stop_interval - 1 && hooks.stop && hooks.stop()) throw Stopped();
     scenario.conditions.push_back(read_condition(sweep, index, files, hooks));
     share_stages(scenario.conditions.back(), known_stages);
+    if (index == 0) reject_unfit_overwritten(*sweep, files, hooks);
     if (hooks.report) {
       hooks.report(static_cast<double>(index + 1) / static_cast<double>(sweep->size()));
     }

@@ -351,6 +351,17 @@ Value Sweep::condition(std::size_t index) const {
   return scenario;
 }
 
+std::vector<Value> Sweep::with_overwritten() const {
+  std::vector<Value> all;
+  for (const Axis* axis : all_axes()) {
+    const Value* own = value_at(base_, axis->key);
+    if (own == nullptr || is_formula(*own)) continue;
+    if (std::ranges::count(axis->values, *own) > 0) continue;
+    set_value(all.emplace_back(condition(0)), axis->key, *own);
+  }
+  return all;
+}
+
 bool is_progression(const Value& value) {
   return std::ranges::any_of(progression_names,
                              [&](const char* name) { return value.find(name) != nullptr; });

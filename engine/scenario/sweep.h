@@ -50,6 +50,10 @@ class Sweep {
   /// The swept key whose values write over what stands at `path`, or over a part of it, or nullptr.
   const std::string* key_that_undoes(const std::vector<std::string>& path) const;
 
+  /// Scenarios of the first condition, each with one value of the file in place of what the sweep
+  /// writes over it. Those that the sweep has too are left out.
+  std::vector<Value> with_overwritten() const;
+
   /// The scenario of condition `index`, its formulas computed: the last key of the last table
   /// varies fastest; those of a table with `zip = true` vary together. Throws InvalidInput for a
   /// formula that has no value there.

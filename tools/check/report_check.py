@@ -291,6 +291,22 @@ function wide(document, window, say) {
   if (document.documentElement.scrollWidth > window.innerWidth + 1)
     say("the page is " + document.documentElement.scrollWidth + " wide in " + window.innerWidth);
 }
+// On paper nothing scrolls, and in a narrow window a table of names and values does not; the name of
+// a row that is short stands on one line.
+function tables(document, window, say, paper) {
+  for (const box of document.querySelectorAll(".scroll")) {
+    if (!box.checkVisibility()) continue;
+    const words = box.textContent.slice(0, 40);
+    const few = box.querySelector("tr").cells.length <= 2;
+    if (box.scrollWidth > box.clientWidth + 1 && (paper || few)) say("a table is cut off: " + words);
+    for (const name of box.querySelectorAll("th.n")) {
+      const text = document.createRange();
+      text.selectNodeContents(name);
+      if (text.getBoundingClientRect().height > 2 * parseFloat(window.getComputedStyle(name).fontSize))
+        say("a name breaks: " + name.textContent);
+    }
+  }
+}
 function look(page, document, window, mode) {
   const say = (text) => found.push(page + ", " + mode + ": " + text);
   const ground = light(window.getComputedStyle(document.body).backgroundColor);
@@ -300,6 +316,7 @@ function look(page, document, window, mode) {
     if (mode === "print" && ![...folded.children].every((inside) => inside.checkVisibility()))
       say("folded on paper: " + folded.firstElementChild.textContent);
   pictures(document, window, say, ground);
+  tables(document, window, say, mode === "print");
 }
 function pictures(document, window, say, ground) {
   const figures = document.querySelectorAll("figure");
@@ -344,7 +361,8 @@ for (const page of pages) {
     const narrow = (text) => found.push(page + ", narrow: " + text);
     wide(inside, window, narrow);
     pictures(inside, window, narrow, light(window.getComputedStyle(inside.body).backgroundColor));
-    frame.style.width = "820px";
+    tables(inside, window, narrow, false);
+    frame.style.width = "680px";  // A4 less its margins
     const rules = inside.styleSheets[0].cssRules;
     for (const rule of [...rules])
       if (rule instanceof window.CSSMediaRule && rule.media.mediaText === "print") rule.media.mediaText = "all";
@@ -413,6 +431,9 @@ def check_in_browser(program, folder, pages):
             ("</style>", "svg{font-size:40px}</style>", "overlap"),
             ("</style>", "svg{font-size:40px}</style>", "outside"),
             ("</style>", "h1{white-space:pre;width:2000px}</style>", "the page is"),
+            ("</style>", "th.n{white-space:normal;max-width:1rem}</style>", "a name breaks"),
+            ("</style>", "td.n{white-space:nowrap!important;font-size:20px}</style>", "a table is cut off"),
+            ("</style>", ".long{overflow-wrap:normal}</style>", "narrow: a table is cut off"),
             ("</style>", "dd{min-width:40rem}</style>", "narrow: the page is"),
             ("</style>", ".narrow svg{width:40rem}</style>", "goes beyond the window"),
             ("</style>", "path{fill:none!important;stroke:none!important}</style>", "no ink")):

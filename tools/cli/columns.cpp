@@ -2,10 +2,9 @@
 #include "tools/cli/columns.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
-#include <map>
+#include <string_view>
 #include <utility>
 
 #include "engine/files/words.h"
@@ -34,28 +33,13 @@ int common_exponent(const std::vector<Estimate>& figures) {
   return exponent >= -1 && exponent < 5 ? 0 : 3 * static_cast<int>(std::floor(exponent / 3.0));
 }
 
-/// Long fractions with four digits, where that leaves different numbers apart: values of a sweep in
-/// equal ratios or by a formula.
-std::vector<std::string> with_few_digits(std::vector<std::string> cells) {
-  constexpr std::size_t long_text = 8;
-  std::map<std::string, std::string> cell_of;
-  std::vector<std::string> texts;
-  for (const std::string& cell : cells) {
-    double number = 0;
-    const char* end = cell.data() + cell.size();
-    const auto [read, error] = std::from_chars(cell.data(), end, number);
-    if (error != std::errc() || read != end) return cells;
-    std::string text = cell;
-    if (cell.size() > long_text && number != std::floor(number)) {
-      std::array<char, 32> digits{};
-      const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), number,
-                                         std::chars_format::general, 4);
-      text.assign(digits.data(), written.ptr);
-    }
-    if (cell_of.try_emplace(text, cell).first->second != cell) return cells;
-    texts.push_back(std::move(text));
-  }
-  return texts;
+/// Whether a cell is a number, perhaps with a mark behind it, or stands for one that is undefined.
+bool is_number_cell(const std::string& cell) {
+  if (cell.empty() || cell == "–") return true;
+  double number = 0;
+  const char* end = cell.data() + cell.size();
+  const auto [read, error] = std::from_chars(cell.data(), end, number);
+  return error == std::errc() && (read == end || std::string_view(read, end) == "*");
 }
 
 }  // namespace
@@ -68,6 +52,7 @@ std::size_t Columns::Column::columns() const {
 
 void Columns::add(const std::string& heading, std::vector<std::string> cells, bool to_the_right) {
   for (std::string& cell : cells) cell = visible(cell);  // as wide as it will be shown
+  if (to_the_right && std::ranges::all_of(cells, is_number_cell)) align_figures(cells);
   columns_.push_back({heading, std::move(cells), to_the_right});
 }
 

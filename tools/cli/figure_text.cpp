@@ -2,9 +2,11 @@
 #include "tools/cli/figure_text.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -33,6 +35,39 @@ std::string pair_text(double value, double error, int decimals) {
 
 std::string short_number(double number, int digits) {
   return std::isnan(number) ? dash : formatted("%.*g", digits, number);
+}
+
+std::vector<std::string> with_few_digits(std::vector<std::string> numbers) {
+  constexpr std::size_t long_text = 8;
+  std::map<std::string, std::string> number_of;
+  std::vector<std::string> texts;
+  for (const std::string& written : numbers) {
+    double number = 0;
+    const char* end = written.data() + written.size();
+    const auto [read, error] = std::from_chars(written.data(), end, number);
+    if (error != std::errc() || read != end) return numbers;
+    std::string text = written;
+    if (written.size() > long_text && number != std::floor(number)) {
+      std::array<char, 32> digits{};
+      const auto made = std::to_chars(digits.data(), digits.data() + digits.size(), number,
+                                      std::chars_format::general, 4);
+      text.assign(digits.data(), made.ptr);
+    }
+    if (number_of.try_emplace(text, written).first->second != written) return numbers;
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+std::string count_text(double count, int digits) {
+  constexpr double long_count = 1e6, longest = 1e15;
+  if (!(count < longest)) return short_number(count);
+  const double unit =
+      std::pow(10.0, std::max(0.0, std::floor(std::log10(std::max(count, 1.0))) + 1 - digits));
+  std::string text = formatted("%.0f", std::round(count / unit) * unit);
+  if (count < long_count) return text;
+  for (std::size_t i = text.size(); i > 3;) text.insert(i -= 3, ",");
+  return text;
 }
 
 std::string fixed_number(double number, int decimals) {

@@ -31,6 +31,14 @@ std::string computed_text(const Remainder& figure);
 /// Up to four significant digits, or as many as are asked for; "–" for NaN.
 std::string short_number(double number, int digits = 4);
 
+/// A count, of so many significant digits, with commas between thousands from 10^6 on: "12288",
+/// "1,235,000"; "–" for NaN.
+std::string count_text(double count, int digits = 15);
+
+/// Long fractions with four digits, where that leaves different numbers apart: values of a sweep in
+/// equal ratios or by a formula. Texts that are not all numbers stay.
+std::vector<std::string> with_few_digits(std::vector<std::string> numbers);
+
 /// As many digits after the point; "–" for NaN.
 std::string fixed_number(double number, int decimals);
 

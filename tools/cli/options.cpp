@@ -151,9 +151,14 @@ std::uint64_t parse_whole_number(const std::string& option, const std::string& t
   const bool whole = error == std::errc() && stop == end && number == std::floor(number);
   // The upper end is below 2^53, where doubles hold every whole number.
   if (!whole || !(number >= static_cast<double>(low) && number <= static_cast<double>(high))) {
+    const bool commas = text.find(',') != std::string::npos &&
+                        text.find_first_not_of("0123456789,") == std::string::npos;
+    std::string plain = text;
+    std::erase(plain, ',');
     throw InvalidInput(option + ": \"" + one_line(text) +
                        "\" does not fit (allowed: a whole number from " + std::to_string(low) +
-                       " to " + std::to_string(high) + ")");
+                       " to " + std::to_string(high) + ")" +
+                       (commas && !plain.empty() ? " - write it without commas: " + plain : ""));
   }
   return static_cast<std::uint64_t>(number);
 }

@@ -282,7 +282,7 @@ std::string precision_text(const RunResult& result) {
   }
   const double needed = static_cast<double>(last.replicates) * std::max(ratio * ratio, carried);
   if (!std::isfinite(needed)) return text;
-  return text + "these are the most replicates allowed; about " + short_number(needed) +
+  return text + "these are the most replicates allowed; about " + count_text(needed, 4) +
          " would be needed\n";
 }
 

@@ -63,6 +63,28 @@ TEST(FigureText, IsCompactInUnitsOfTheLastDigit) {
   EXPECT_EQ(compact_figure_text({undefined, 0.1}, 0), "–");
 }
 
+TEST(CountText, HasThousandsFromAMillionOn) {
+  EXPECT_EQ(count_text(12288), "12288");
+  EXPECT_EQ(count_text(999999.4), "999999");
+  EXPECT_EQ(count_text(1e6), "1,000,000");
+  EXPECT_EQ(count_text(1234567, 4), "1,235,000");
+  EXPECT_EQ(count_text(123456, 4), "123500");
+  EXPECT_EQ(count_text(0), "0");
+  EXPECT_EQ(count_text(undefined), "–");
+}
+
+TEST(Columns, AlignDecimalPointsOfNumbers) {
+  Columns columns;
+  columns.add_key("b", {"0.3", "0.5348", "12"}, true);
+  columns.add("V", {"0.25", "–", "3.125*"}, true);
+  columns.add("time", {"12 s", "3 min 20 s", "1.5 s"}, true);
+  EXPECT_EQ(columns.text(""),
+            "      b       V        time\n"
+            " 0.3     0.25          12 s\n"
+            " 0.5348  –       3 min 20 s\n"
+            "12       3.125*       1.5 s\n");
+}
+
 TEST(Wrapped, BreaksAtSpaces) {
   EXPECT_EQ(wrapped("one two three", 0), "one two three");
   EXPECT_EQ(wrapped("one two three", 13), "one two three");

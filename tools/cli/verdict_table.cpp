@@ -57,7 +57,7 @@ std::string allowed_cell(const VerdictRow& row) {
 std::string why_open(const VerdictRow& row) {
   const std::string needed =
       std::isfinite(row.replicates_needed)
-          ? "about " + short_number(row.replicates_needed) + " replicates would decide"
+          ? "about " + count_text(row.replicates_needed, 4) + " replicates would decide"
           : "";
   if (!row.open.empty()) return "open: " + row.open + (needed.empty() ? "" : "; " + needed);
   return needed.empty()

@@ -25,6 +25,27 @@ std::string valid_utf8(std::string_view text) {
   return as<std::string>(parse_json(json_string(text)).value());
 }
 
+/// "n" of a cell without line breaks, "long" of one that needs them within its words.
+std::string class_of_cell(const std::string& text, bool first) {
+  // No line breaks between a sign or a value and what follows; with plain spaces it can be copied.
+  const bool estimate =
+      text.find(" ± ") != std::string::npos || text.starts_with("± ") || text.starts_with("≥ ");
+  constexpr std::size_t short_name = 24, longest_word = 40;
+  if (estimate || (first && character_count(text) <= short_name)) return "n";
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (character_count(word) > longest_word) return "long";
+  }
+  return "";
+}
+
+/// On paper, where a wide table has to fit, an estimate may break before its ±.
+std::string cell_html(const std::string& text) {
+  const std::size_t sign = text.find(" ± ");
+  if (sign == std::string::npos) return prose(text);
+  return prose(text.substr(0, sign)) + " " + element("span", prose(text.substr(sign + 1)));
+}
+
 std::string tag(const char* name, const Attributes& attributes) {
   std::string text = "<";
   text += name;
@@ -112,13 +133,11 @@ std::string table_element(const Table& table) {
   for (const auto& row : table.rows) {
     std::string cells;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      // No line breaks between a sign or a value and what follows; with plain spaces it can be
-      // copied.
-      const bool estimate = row[i].find(" ± ") != std::string::npos || row[i].starts_with("± ") ||
-                            row[i].starts_with("≥ ");
-      cells += i == 0 ? element("th", {{"scope", "row"}}, prose(row[i]))
-                      : element("td", estimate ? Attributes{{"class", "n"}} : Attributes{},
-                                prose(row[i]));
+      Attributes attributes;
+      if (i == 0) attributes.emplace_back("scope", "row");
+      const std::string name = class_of_cell(row[i], i == 0);
+      if (!name.empty()) attributes.emplace_back("class", name);
+      cells += element(i == 0 ? "th" : "td", attributes, cell_html(row[i]));
     }
     rows += element("tr", cells) + "\n";
   }

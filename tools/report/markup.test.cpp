@@ -24,12 +24,24 @@ TEST(Markup, EscapesTheCellsOfATable) {
   for (const char* cell : {"<c>", "<h>", "<r>", "<d>"}) {
     EXPECT_EQ(text.find(cell), std::string::npos) << cell;
   }
-  EXPECT_NE(text.find("<th scope=\"row\">&lt;r&gt;</th><td>&lt;d&gt;</td>"), std::string::npos);
+  EXPECT_NE(text.find("<th scope=\"row\" class=\"n\">&lt;r&gt;</th><td>&lt;d&gt;</td>"),
+            std::string::npos);
+}
+
+TEST(Markup, NamesOfRowsStayOnALineAndLongWordsBreak) {
+  const std::string word(41, 'x');
+  const std::string text = table_element(
+      {.headings = {"a", "b"},
+       .rows = {{"angles 0.3927", word}, {"a name that needs more than a line", "b c"}}});
+  EXPECT_NE(text.find("<th scope=\"row\" class=\"n\">angles 0.3927</th><td class=\"long\">"),
+            std::string::npos);
+  EXPECT_NE(text.find("<th scope=\"row\">a name that needs more than a line</th><td>b c</td>"),
+            std::string::npos);
 }
 
 TEST(Markup, KeepsEstimatesInOnePiece) {
   const std::string text = table_element({.headings = {"a"}, .rows = {{"r", "1 ± 2", "12"}}});
-  EXPECT_NE(text.find("<td class=\"n\">1 ± 2</td><td>12</td>"), std::string::npos);
+  EXPECT_NE(text.find("<td class=\"n\">1 <span>± 2</span></td><td>12</td>"), std::string::npos);
 }
 
 TEST(Markup, ShortensByCharactersAndNotByBytes) {

@@ -143,7 +143,7 @@ TEST(ReportPage, TellsHeadsApartOnlyWhereTheyAre) {
   // With one query the MCSE is known, with two it is not.
   const std::string query =
       R"({"head_covariance": [[2,1],[1,2]], "head_covariance_mcse": [[0.1,0.2],[0.2,0.1]]})";
-  EXPECT_TRUE(contains(page_of_queries(query), "<td class=\"n\">1.00 ± 0.20</td>"));
+  EXPECT_TRUE(contains(page_of_queries(query), "<td class=\"n\">1.00 <span>± 0.20</span></td>"));
   EXPECT_FALSE(contains(page_of_queries(query + "," + query), "0.20"));
   // A diagonal that is larger by less than can be seen has no shade of its own.
   EXPECT_FALSE(contains(page_with("[[1.001,1],[1,1.001]]"), "larger (the diagonal)"));
@@ -266,7 +266,7 @@ TEST(ReportPage, ShowsDifferencesWithoutWhatIsSubtracted) {
                                      condition(5, 2, none) + "," + condition(9, 2, some));
   EXPECT_TRUE(contains(page, "Differences from n 5"));
   EXPECT_TRUE(contains(page, "by more than 2 MCSE in 2 of 2 conditions"));
-  EXPECT_TRUE(contains(page, "<td class=\"n\">−0.50 ± 0.10</td>"));
+  EXPECT_TRUE(contains(page, "<td class=\"n\">−0.50 <span>± 0.10</span></td>"));
   EXPECT_FALSE(
       contains(page_with(condition(5, 1, none) + "," + condition(9, 1, none)), "Differences from"));
 }
@@ -455,7 +455,7 @@ TEST(ReportPage, ShowsSlopesAndCrossingsAlongAKey) {
   EXPECT_TRUE(contains(page, "dim = 1 and dim = 2 cross between 1 and 2."));
   // One curve has a slope; both have their points.
   EXPECT_EQ(count(page, "0.80 to 1.20"), 1u);
-  EXPECT_EQ(count(page, "2.00 ± 0.25") + count(page, "3.00 ± 0.25"), 2u);
+  EXPECT_EQ(count(page, "2.00 <span>± 0.25") + count(page, "3.00 <span>± 0.25"), 2u);
   EXPECT_TRUE(contains(page, "<span>along</span> <span>DIR</span>"));
   EXPECT_FALSE(has_word(page, "NaN") || has_word(page, "nan"));
 }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 
+#include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 #include "tools/report/sweep.h"
 #include "validation/statistics/intervals.h"
@@ -147,10 +148,10 @@ std::vector<Picture> precision_figures(const Source& source) {
 
   return {{.title = "Precision against the replicates",
            .finding = sentences(
-               {"After " + axis_number(last.x) + " replicates the relative MCSE of the MSE is " +
+               {"After " + count_text(last.x) + " replicates the relative MCSE of the MSE is " +
                     percent_text(last.y / 100) +
                     (all.size() > 1 ? " where it is largest, at " + worst->name : "") +
-                    "; to halve it takes about " + axis_number(4 * last.x) + " replicates.",
+                    "; to halve it takes about " + count_text(4 * last.x) + " replicates.",
                 met}),
            .draw =
                [=, which = worst - all.begin()](double width) {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tools/report/canvas.h"
+#include "tools/report/labels.h"
 
 namespace headlab::tools {
 
@@ -110,6 +111,15 @@ TEST(Scale, TakesTheSpacingOfLevelsForItsKind) {
   EXPECT_EQ(kind_for_levels(std::vector<double>{1, 4, 7, 10}), ScaleKind::linear);
   EXPECT_EQ(kind_for_levels(std::vector<double>{0, 10, 1000}), ScaleKind::linear);
   EXPECT_EQ(kind_for_levels(std::vector<double>{1, 2, 4}), ScaleKind::linear);
+}
+
+TEST(Scale, WritesPowersOfTenAsSuch) {
+  EXPECT_EQ(axis_number(1e6), "10⁶");
+  EXPECT_EQ(axis_number(-1e-5), "−10⁻⁵");
+  EXPECT_EQ(axis_number(2.5e12), "2.5·10¹²");
+  EXPECT_EQ(axis_number(-200000), "−200000");
+  EXPECT_EQ(axis_number(0.0001), "0.0001");
+  EXPECT_TRUE(is_number_text(axis_number(-2.5e-12)));
 }
 
 TEST(Scale, DropsLabelsThatWouldOverlap) {

@@ -113,7 +113,8 @@ std::string verdict_list_html(const Source& source) {
     add("effect", effect_text(verdict) + " where " + allowed_text(verdict) + " is allowed, of " +
                       with_short_numbers(text_of(member(member(verdict, "effect"), "of"))));
     const double needed = number_of(member(verdict, "replicates_needed"));
-    if (std::isfinite(needed)) add("replicates that would decide", "about " + axis_number(needed));
+    if (std::isfinite(needed))
+      add("replicates that would decide", "about " + count_text(needed, 4));
     add("open because of", text_of(member(verdict, "open")));
     add("counterexample", counterexample_text(verdict));
     add("seen as well", text_of(member(verdict, "note")));

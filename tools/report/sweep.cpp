@@ -14,6 +14,7 @@
 #include "engine/files/key_names.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/sweep.h"
+#include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 #include "tools/report/labels.h"
 #include "tools/report/markup.h"
@@ -274,12 +275,14 @@ std::string SweptKey::words() const {
 }
 
 std::vector<std::string> level_texts(const std::vector<const Value*>& values) {
-  std::vector<std::string> texts;
+  std::vector<std::string> texts, written;
   const std::vector<double> numbers = level_numbers(values);
+  for (const double number : numbers) written.push_back(number_text(number));
+  written = with_few_digits(std::move(written));
   const std::vector<std::string> arrays = array_texts(values), laws = law_texts(values);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const Value& value = *values[i];
-    texts.push_back(!std::isnan(numbers[i])      ? with_minus_sign(number_text(numbers[i]))
+    texts.push_back(!std::isnan(numbers[i])      ? with_minus_sign(written[i])
                     : value.is<std::string>()    ? text_of(value)
                     : value.is<Value::Members>() ? laws[i]
                                                  : arrays[i]);

@@ -5,10 +5,12 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/key_names.h"
+#include "engine/files/value_names.h"
 #include "engine/files/words.h"
 #include "validation/statistics/intervals.h"
 
@@ -31,21 +33,25 @@ std::string underscored(std::string key) {
   return key;
 }
 
-/// Whether a cell is the value that was written.
-bool is_value(const TableColumn& column, std::size_t row, const std::string& text) {
+/// Whether each of the rows holds the value that was written.
+std::vector<bool> with_value(const std::string& option, const TableColumn& column, std::size_t rows,
+                             const std::string& text) {
+  std::vector<bool> has(rows);
   if (!column.is_text()) {
     double number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return error == std::errc() && end == text.data() + text.size() &&
-           std::get<std::vector<double>>(column.cells)[row] == number;
+    const bool is_number = error == std::errc() && end == text.data() + text.size();
+    const auto& numbers = std::get<std::vector<double>>(column.cells);
+    for (std::size_t row = 0; row < rows; ++row) has[row] = is_number && numbers[row] == number;
+    return has;
   }
-  const std::string& own = std::get<std::vector<std::string>>(column.cells)[row];
-  if (own == text) return true;
-  try {
-    return parse_value(own, "", Location()) == parse_value(text, "", Location());
-  } catch (const InvalidInput&) {
-    return false;
-  }
+  const auto& texts = std::get<std::vector<std::string>>(column.cells);
+  const std::set<std::string> different(texts.begin(), texts.end());
+  const std::vector<std::string> values(different.begin(), different.end());
+  const std::optional<std::size_t> value = value_named(option, text, values);
+  if (!value) return has;
+  for (std::size_t row = 0; row < rows; ++row) has[row] = same_value(texts[row], values[*value]);
+  return has;
 }
 
 /// "50, 100, 200": the values of a key, the first few of many.
@@ -362,11 +368,11 @@ std::vector<std::size_t> rows_where(const TableSource& source, const WhereList& 
   for (std::size_t row = 0; row < source.rows; ++row) rows.push_back(row);
   for (const auto& [name, text] : where) {
     const TableColumn key = key_of(source, name, "--where");
-    const std::string value = text;
-    std::erase_if(rows, [&](std::size_t row) { return !is_value(key, row, value); });
+    const std::string option = "--where " + one_line(name) + "=" + one_line(text);
+    const std::vector<bool> has = with_value(option, key, source.rows, text);
+    std::erase_if(rows, [&](std::size_t row) { return !has[row]; });
     if (rows.empty()) {
-      throw InvalidInput("--where " + one_line(name) + "=" + one_line(value) +
-                         ": no row is left (" + one_line(name) + " is " +
+      throw InvalidInput(option + ": no row is left (" + one_line(name) + " is " +
                          values_text(key, source.rows) + ")");
     }
   }

@@ -139,6 +139,11 @@ TEST(StatedClaimErrors, RejectsWhatIsUnclear) {
       {"argmin = { figure = 'mse', over = 'heads.count', is = nan, at = { 'heads.subspaces' = "
        "'aligned' } }\nmargin = 0",
        "no condition has heads.subspaces = \"aligned\", heads.count = nan"},
+      {"less = " + mse(2, "aligned") + "\nthan = " + mse(2, "aligned") + "\nmargin = 0",
+       "claim.compare[0].than: is mse at heads.count = 2, heads.subspaces = aligned, which it is "
+       "compared with"},
+      {"equal = [" + mse(2, "aligned") + ", " + mse(2, "aligned") + "]\nmargin = 0",
+       "claim.compare[0].equal[1]: is mse"},
       // The signal is zero, so that no head is biased.
       {"of = { figure = 'head_bias[0,0]', at = { 'heads.count' = 2, 'heads.subspaces' = 'aligned' "
        "} }\nmargin = { relative = 0.1 }\nequals_theory = 'exact'",

@@ -162,8 +162,16 @@ class ComparisonReader {
       reject(value.location, reader_.path(key),
              "needs an array of two tables { figure = \"...\", at = { ... } }");
     }
-    return {side((*array)[0], reader_.path(key) + "[0]"),
-            side((*array)[1], reader_.path(key) + "[1]")};
+    const FigureAt first = side((*array)[0], reader_.path(key) + "[0]");
+    const FigureAt second = side((*array)[1], reader_.path(key) + "[1]");
+    require_different(first, second);
+    return {first, second};
+  }
+
+  /// A figure less itself is 0, whatever is claimed.
+  void require_different(const FigureAt& one, const FigureAt& other) const {
+    if (one.condition != other.condition || !(one.figure == other.figure)) return;
+    reject(other.location, other.key, "is " + other.text + ", which it is compared with");
   }
 
   void add_order(const FigureAt& low, const FigureAt& high) {
@@ -172,7 +180,11 @@ class ComparisonReader {
     });
   }
 
-  void read_less() { add_order(side("less"), side("than")); }
+  void read_less() {
+    const FigureAt low = side("less"), high = side("than");
+    require_different(low, high);
+    add_order(low, high);
+  }
 
   void read_equal() {
     const auto [first, second] = sides("equal");

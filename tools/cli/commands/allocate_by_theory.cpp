@@ -19,11 +19,11 @@ namespace {
 /// Errors of neighbouring dimensions differ in the fourth digit where budgets are large.
 constexpr int error_digits = 6;
 
-/// "1e+12" for round numbers of more digits than are read at a glance.
+/// "10^12" for round numbers of more digits than are read at a glance.
 std::string size_text(std::uint64_t n) {
   const double decades = std::log10(static_cast<double>(n));
   const bool is_round = n >= 1'000'000 && decades == std::floor(decades);
-  return is_round ? "1e" + std::to_string(static_cast<int>(decades)) : std::to_string(n);
+  return is_round ? "10^" + std::to_string(static_cast<int>(decades)) : std::to_string(n);
 }
 
 std::string best_dimension_text(const BestDimension& best) {

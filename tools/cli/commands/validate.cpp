@@ -167,13 +167,15 @@ ExitCode validate_claims(const ValidateArguments& arguments) {
     throw InvalidInput(
         "--replicates: not with --level full, which says how many - leave one of them out");
   }
-  std::set<std::filesystem::path> scenarios;
+  std::set<std::filesystem::path> claims;
   for (const std::string& name : arguments.claims) {
     require_claim(name);
-    if (!names_scenario(name)) continue;
-    // Its claims would count twice among the comparisons of the call.
+    // It would count twice among the comparisons of the call.
     std::error_code none;
-    if (!scenarios.insert(std::filesystem::weakly_canonical(name, none)).second) {
+    const bool is_file = names_scenario(name);
+    const std::filesystem::path claim =
+        is_file ? std::filesystem::weakly_canonical(name, none) : std::filesystem::path(name);
+    if (!claims.insert(claim).second) {
       throw InvalidInput(one_line(name) + ": is given twice - leave one of them out");
     }
   }
