@@ -111,8 +111,9 @@ void OutputFolder::lock(Lock& lock, const std::string& busy, std::chrono::millis
              ours.st_ino == there.st_ino;
     if (!locked) ::close(std::exchange(lock.descriptor, -1));
   }
-  if (lock.shared) return;
+  // A command that quits takes the file from those that share it: they keep nobody out any longer.
   lock.file.emplace(path);
+  if (lock.shared) return;
   // A run that was killed may have left what it said.
   if (::ftruncate(lock.descriptor, 0) == 0) write_stop_to(lock.descriptor);
 }

@@ -54,7 +54,7 @@ class OutputFolder {
     std::string path;
     bool shared;
     int descriptor = -1;
-    std::optional<ScratchPath> file = {};  ///< of one that is not shared
+    std::optional<ScratchPath> file = {};
   };
 
   void lock(Lock& lock, const std::string& busy, std::chrono::milliseconds patience);
