@@ -10,6 +10,7 @@
 #include "engine/scenario/condition.h"
 #include "engine/scenario/scenario.h"
 #include "kernels/parallel_for.h"
+#include "kernels/statistics/stopping.h"
 #include "tools/cli/commands/allocate.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/output_folder.h"
@@ -43,17 +44,17 @@ struct Found {
 
 Found theory_of(const AllocateRequest& request, const Condition& base, const Session& session) {
   const bool own = *request.theory == TheoryMean::condition;
+  const StopScope scope(session.stop_hook());
   std::vector<TheoryGrowth> growths;
   Found found;
   for (const std::uint64_t budget : request.budgets) {
     try {
-      growths.push_back((own ? study_exactly : study_theory)(
-          base, static_cast<int>(budget), request.options.rule, request.sizes,
-          thread_count(session.threads), [&](double) {
-            if (session.should_stop()) throw Stopped();
-          }));
-    } catch (const Stopped&) {
-      if (growths.empty()) throw;
+      growths.push_back((own ? study_exactly : study_theory)(base, static_cast<int>(budget),
+                                                             request.options.rule, request.sizes,
+                                                             thread_count(session.threads), {}));
+    } catch (const WorkStopped&) {
+      if (growths.empty() && *session.stop) throw Stopped();
+      if (growths.empty()) throw Unfinished("max_time reached: nothing was reached");
       found.complete = false;
       break;
     }
