@@ -41,6 +41,7 @@ std::string class_of_cell(const std::string& text, bool first) {
 
 /// On paper, where a wide table has to fit, an estimate may break before its ±.
 std::string cell_html(const std::string& text) {
+  if (text.starts_with("± ") || text.starts_with("≥ ")) return element("span", prose(text));
   const std::size_t sign = text.find(" ± ");
   if (sign == std::string::npos) return prose(text);
   return prose(text.substr(0, sign)) + " " + element("span", prose(text.substr(sign + 1)));

@@ -184,7 +184,7 @@ TEST(ReportPage, TellsReadingsOfTheSameWordsApart) {
   const std::string early = page_with(verdict("unresolved", "two", ", \"complete\": false"));
   EXPECT_FALSE(contains(early, "not as expected"));
   EXPECT_TRUE(contains(early, "<td><p>Open:</p>"));
-  EXPECT_TRUE(contains(early, "<td class=\"n\">± 1</td>"));
+  EXPECT_TRUE(contains(early, "<td class=\"n\"><span>± 1</span></td>"));
 }
 
 TEST(ReportPage, GathersIndicesOfOneCounterexample) {
