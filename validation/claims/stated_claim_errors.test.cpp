@@ -140,7 +140,7 @@ TEST(StatedClaimErrors, RejectsWhatIsUnclear) {
        "'aligned' } }\nmargin = 0",
        "no condition has heads.subspaces = \"aligned\", heads.count = nan"},
       {"less = " + mse(2, "aligned") + "\nthan = " + mse(2, "aligned") + "\nmargin = 0",
-       "claim.compare[0].than: is mse at heads.count = 2, heads.subspaces = aligned, which it is "
+       "claim.compare[0].than: is mse at heads.subspaces = aligned, heads.count = 2, which it is "
        "compared with"},
       {"equal = [" + mse(2, "aligned") + ", " + mse(2, "aligned") + "]\nmargin = 0",
        "claim.compare[0].equal[1]: is mse"},

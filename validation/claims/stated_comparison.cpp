@@ -181,7 +181,7 @@ class ComparisonReader {
   }
 
   void read_less() {
-    const FigureAt low = side("less"), high = side("than");
+    const FigureAt high = side("than"), low = side("less");
     require_different(low, high);
     add_order(low, high);
   }
