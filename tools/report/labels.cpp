@@ -98,7 +98,7 @@ std::vector<std::string> distinct_labels(const std::vector<std::string>& texts, 
 }
 
 bool is_number_text(const std::string& text) {
-  return text.find_first_not_of("0123456789.e+−-·⁰¹²³⁴⁵⁶⁷⁸⁹⁻") == std::string::npos;
+  return text.find_first_not_of("0123456789.e+−-·^") == std::string::npos;
 }
 
 std::string in_lines(const std::string& text, std::size_t length) {

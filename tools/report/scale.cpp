@@ -27,14 +27,6 @@ double unevenness(std::vector<double> levels, const Function& f) {
   return largest / smallest;
 }
 
-/// "⁻⁵" of -5.
-std::string superscript(int exponent) {
-  static constexpr const char* digits[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
-  std::string text;
-  for (const char c : std::to_string(exponent)) text += c == '-' ? "⁻" : digits[c - '0'];
-  return text;
-}
-
 }  // namespace
 
 Scale::Scale(ScaleKind kind, double low, double high, double from, double to)
@@ -196,12 +188,12 @@ std::string shown_number(double value, int digits) {
 }
 
 std::string axis_number(double value) {
-  // Six digits hide the rounding of multiples of a step.
+  // Six digits hide the rounding of multiples of a step. Few fonts have raised digits.
   const std::string text = formatted("%.6g", value);
   const std::size_t e = text.find('e');
   if (e == std::string::npos) return with_minus_sign(text);
   const std::string factor = text.substr(0, e), sign = factor.starts_with("-") ? "-" : "";
-  const std::string power = "10" + superscript(std::stoi(text.substr(e + 1)));
+  const std::string power = "10^" + std::to_string(std::stoi(text.substr(e + 1)));
   return with_minus_sign(factor == sign + "1" ? sign + power : factor + "·" + power);
 }
 
