@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file What every regression law is made of.
 ///
-/// A law yields a function object m(x). Element j of the point stands at x[j * stride]; `row` is
-/// the row of the data file it was drawn from, else 0. T is float64 (reference, truth at the
-/// queries), float32, or a tile of float32 points side by side; Number is what the table holds.
+///     name, summary, equation, example   as of a kernel law (kernels/law/kernel/kernel_law.h)
+///     parameters(visitor)    description of the parameters, see kernels/parameter.h
+///     check(d)               throws where they do not fit points of d elements
+///     bound()                the largest |m(x)|, infinite where nothing bounds it
+///     function(table, d)     the function object m, whose vectors stand in the table
+///
+/// Of the function element j of the point stands at x[j * stride]; `row` is the row of the data file
+/// it was drawn from, else 0. T is float64 (reference, truth at the queries), float32, or a tile of
+/// float32 points side by side; Number is what the table holds.
 #pragma once
 
 #include <cmath>

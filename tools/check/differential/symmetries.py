@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from registry import (
@@ -37,24 +38,45 @@ from runner import (
 )
 
 
+@dataclasses.dataclass(frozen=True)
+class Regression:
+    """What changes in a regression law where x or m(x) does."""
+
+    covectors: tuple[str, ...] = ()  #: multiply x
+    points: tuple[str, ...] = ()  #: are of the space of x
+    lengths: tuple[str, ...] = ()
+    heights: tuple[str, ...] | None = ()  #: multiply m; None where no parameter does
+    has_axes: bool = False
+
+
+#: A law without a row is not tried.
+REGRESSIONS = {
+    "zero": Regression(),
+    "linear": Regression(covectors=("coefficients",), heights=("coefficients",)),
+    "cosines": Regression(covectors=("frequency",), heights=("amplitude",)),
+    "random_cosines": Regression(lengths=("length_scale",), heights=None, has_axes=True),
+    "additive": Regression(covectors=("frequency",), heights=("amplitude",), has_axes=True),
+    "single_index": Regression(covectors=("direction",), heights=None),
+    "bumps": Regression(points=("centres",), lengths=("widths",), heights=("heights",)),
+    "step": Regression(covectors=("direction",), heights=("height",)),
+    "file": Regression(),
+}
+
+
+def row_of(law: Tree) -> Regression:
+    skip_if(law["law"] not in REGRESSIONS, "a regression without a row in REGRESSIONS")
+    return REGRESSIONS[law["law"]]
+
+
+def times(law: Tree, keys: Iterable[str], c: float) -> Tree:
+    """With these parameters times c; 1 is the default of those that are left out."""
+    return law | {key: np.multiply(law.get(key, 1.0), c).tolist() for key in keys}
+
+
 def scaled_regression(law: Tree, c: float) -> Tree:
     """x -> m(x/c)"""
-    made = dict(law)
-    name = law["law"]
-    if name == "linear":
-        made["coefficients"] = [v / c for v in law["coefficients"]]
-    elif name == "cosines":
-        made["frequency"] = [[v / c for v in row] for row in law["frequency"]]
-    elif name == "additive":
-        made["frequency"] = [v / c for v in law["frequency"]]
-    elif name in ("single_index", "step"):
-        made["direction"] = [v / c for v in law["direction"]]
-    elif name == "random_cosines":
-        made["length_scale"] = law["length_scale"] * c
-    elif name == "bumps":
-        made["centres"] = [[v * c for v in row] for row in law["centres"]]
-        made["widths"] = [v * c for v in law["widths"]]
-    return made
+    row = row_of(law)
+    return times(times(law, row.covectors, 1 / c), row.points + row.lengths, c)
 
 
 @of_regression
@@ -114,15 +136,11 @@ def rotated(tree: Tree, turn: Array) -> Tree:
     else:
         skip_if(design["law"] == "uniform", "the cube is not round")
     regression = dict(data["regression"])
-    law = regression["law"]
-    skip_if(law in ("random_cosines", "additive"), "regression has axes")
-    skip_if(law == "step" and design["law"] == "file", "a step at a row")
-    for key in ("coefficients", "direction"):
-        if key in regression:
-            regression[key] = (turn @ regression[key]).tolist()
-    for key in ("frequency", "centres"):
-        if key in regression and law in ("cosines", "bumps"):
-            regression[key] = (np.array(regression[key]) @ turn.T).tolist()
+    row = row_of(regression)
+    skip_if(row.has_axes, "regression has axes")
+    skip_if(regression["law"] == "step" and design["law"] == "file", "a step at a row")
+    for key in row.covectors + row.points:
+        regression[key] = (np.array(regression[key]) @ turn.T).tolist()
     noise = dict(data["noise"])
     if "direction" in noise:
         noise["direction"] = (turn @ noise["direction"]).tolist()
@@ -282,16 +300,14 @@ def responses_doubled(tree: Tree, examples: int) -> None:
     """Responses times 2: figures times 4, to the bit where all is a power of 2."""
     skip_if(learned(tree) or optimal(tree), "learned or optimal")
     tree = changed(tree, {"run.controls": None})
-    law = dict(tree["data"]["regression"])
-    for key in {"coefficients", "amplitude", "heights"} & set(law):
-        law[key] = [2 * v for v in law[key]]
-    if law["law"] == "step":
-        law["height"] = 2 * law.get("height", 1)
+    law = tree["data"]["regression"]
     if law["law"] == "file":
         other = with_column(tree, lambda column: 2 * column)
     else:
-        skip_if(law["law"] in ("random_cosines", "single_index"), "regression has one height")
-        other = changed(tree, {"data.regression": law})
+        heights = row_of(law).heights
+        if heights is None:
+            raise Skipped("regression has one height")
+        other = changed(tree, {"data.regression": times(law, heights, 2)})
     other = changed(other, {"data.noise.sd": 2 * tree["data"]["noise"]["sd"]})
     a, b = simulate(tree), simulate(other)
     for name in ("mse", "bias_squared", *TERMS):
