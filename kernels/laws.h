@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file The registry of laws: what a scenario may name under design, regression, noise and kernel.
-/// To add a regression or a noise law write its file under kernels/law/, include it here, and add it
-/// to the variant of its family; a design in law/design/designs.h, a kernel law in
+/// To add a regression or a noise law write its file under kernels/law/, include it here, and add
+/// it to the variant of its family; a design in law/design/designs.h, a kernel law in
 /// kernel_laws-inl.h. docs/architecture.md has what else it takes.
 #pragma once
 

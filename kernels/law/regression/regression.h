@@ -7,9 +7,9 @@
 ///     bound()                the largest |m(x)|, infinite where nothing bounds it
 ///     function(table, d)     the function object m, whose vectors stand in the table
 ///
-/// Of the function element j of the point stands at x[j * stride]; `row` is the row of the data file
-/// it was drawn from, else 0. T is float64 (reference, truth at the queries), float32, or a tile of
-/// float32 points side by side; Number is what the table holds.
+/// Of the function element j of the point stands at x[j * stride]; `row` is the row of the data
+/// file it was drawn from, else 0. T is float64 (reference, truth at the queries), float32, or a
+/// tile of float32 points side by side; Number is what the table holds.
 #pragma once
 
 #include <cmath>
