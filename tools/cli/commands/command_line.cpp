@@ -124,8 +124,10 @@ ExitCode help(const std::string& topic) {
     print(wrapped_columns(program.app.get_subcommand(topic)->help("headlab"), output_width()));
   } else {
     const bool listed_by_list = std::ranges::find(list_words(), topic) != list_words().end();
+    const bool figure =
+        figures_help(output_width()).find("\n  " + topic + " ") != std::string::npos;
     throw InvalidInput("help: unknown command \"" + one_line(topic) + "\"" +
-                       suggestion(topic, topics) +
+                       (figure ? " - try headlab help figures" : suggestion(topic, topics)) +
                        (listed_by_list ? " - try headlab list " + topic : ""));
   }
   return ExitCode::done;
