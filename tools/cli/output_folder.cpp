@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/output_folder.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -65,11 +66,34 @@ OutputFolder::OutputFolder(const std::string& path) : path_(path) {
 
 void OutputFolder::claim(const std::string& lock_name, const std::string& busy,
                          std::chrono::milliseconds patience) {
-  lock(locks_.emplace_back(file(lock_name), false), busy, patience);
+  locks_.emplace_back().path = file(lock_name);
+  lock(locks_.back(), busy, patience);
 }
 
-void OutputFolder::share() {
-  lock(locks_.emplace_back(file(whole_folder), true), another_writes, {});
+void OutputFolder::share(const std::string& work) {
+  // One that begins with this one has the file for itself while it writes what the work is.
+  constexpr std::chrono::milliseconds patience{500};
+  locks_.emplace_back().path = file(whole_folder);
+  locks_.back().work = work;
+  lock(locks_.back(), another_writes, patience);
+}
+
+bool OutputFolder::Lock::take() const {
+  const bool first = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+  if (work.empty() || (!first && errno != EWOULDBLOCK)) return first;
+  if (first) {
+    // In the file of another user, which cannot be written, what it says lets in nobody else.
+    [[maybe_unused]] const bool says =
+        ::ftruncate(descriptor, 0) == 0 &&
+        ::pwrite(descriptor, work.data(), work.size(), 0) == static_cast<ssize_t>(work.size());
+    return ::flock(descriptor, LOCK_SH | LOCK_NB) == 0;
+  }
+  if (::flock(descriptor, LOCK_SH | LOCK_NB) != 0) return false;
+  std::string said(work.size() + 1, '\0');
+  const ssize_t size = ::pread(descriptor, said.data(), said.size(), 0);
+  said.resize(static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  errno = EWOULDBLOCK;
+  return said == work;
 }
 
 void OutputFolder::lock(Lock& lock, const std::string& busy, std::chrono::milliseconds patience) {
@@ -86,11 +110,11 @@ void OutputFolder::lock(Lock& lock, const std::string& busy, std::chrono::millis
     if (lock.descriptor < 0) {
       reject_path("--out", path, std::string("cannot be locked (") + std::strerror(errno) + ")");
     }
-    if (::flock(lock.descriptor, (lock.shared ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
+    if (!lock.take()) {
       const bool taken = errno == EWOULDBLOCK;
       struct stat other = {};
-      const bool stopping =
-          patience.count() > 0 && ::fstat(lock.descriptor, &other) == 0 && other.st_size > 0;
+      const bool stopping = lock.work.empty() && patience.count() > 0 &&
+                            ::fstat(lock.descriptor, &other) == 0 && other.st_size > 0;
       ::close(std::exchange(lock.descriptor, -1));
       // A file system without locks keeps nobody out.
       if (!taken) {
@@ -113,7 +137,7 @@ void OutputFolder::lock(Lock& lock, const std::string& busy, std::chrono::millis
   }
   // A command that quits takes the file from those that share it: they keep nobody out any longer.
   lock.file.emplace(path);
-  if (lock.shared) return;
+  if (!lock.work.empty()) return;
   // A run that was killed may have left what it said.
   if (::ftruncate(lock.descriptor, 0) == 0) write_stop_to(lock.descriptor);
 }
@@ -137,9 +161,9 @@ void OutputFolder::require_place_for(const std::vector<std::string>& names,
 OutputFolder::~OutputFolder() {
   for (const Lock& lock : locks_) {
     if (lock.descriptor < 0) continue;
-    if (!lock.shared) forget_stop_file(lock.descriptor);
+    if (lock.work.empty()) forget_stop_file(lock.descriptor);
     // The last of those that share a file removes it: the lock of one alone becomes exclusive.
-    if (!lock.shared || ::flock(lock.descriptor, LOCK_EX | LOCK_NB) == 0) {
+    if (lock.work.empty() || ::flock(lock.descriptor, LOCK_EX | LOCK_NB) == 0) {
       ::unlink(lock.path.c_str());
     }
     ::close(lock.descriptor);

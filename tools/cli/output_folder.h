@@ -35,9 +35,9 @@ class OutputFolder {
   ///                   this command is stopped meanwhile
   void claim(const std::string& lock_name = whole_folder, const std::string& busy = another_writes,
              std::chrono::milliseconds patience = {});
-  /// Keeps out whoever claims the whole folder, and lets in others that share it, which write other
-  /// files or keep each other out in another way.
-  void share();
+  /// Keeps out whoever claims the whole folder, and lets in those that share it for the same work,
+  /// of which each writes other files.
+  void share(const std::string& work);
 
   /// Throws InvalidInput where one of these files cannot be written, or is in the folder and
   /// `options`, with which the command would be accepted, is not null.
@@ -49,10 +49,11 @@ class OutputFolder {
  private:
   /// A file that is locked until the object is gone, and removed with it.
   struct Lock {
-    Lock(std::string at, bool is_shared) : path(std::move(at)), shared(is_shared) {}
+    /// Sets errno where it is not had.
+    bool take() const;
 
     std::string path;
-    bool shared;
+    std::string work = {};  ///< that it is shared for, which the file says; empty: not shared
     int descriptor = -1;
     std::optional<ScratchPath> file = {};
   };

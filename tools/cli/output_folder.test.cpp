@@ -42,15 +42,16 @@ TEST_F(OutputFolders, AreSharedUntilTheLastOfThoseIsGone) {
   const std::string path = at(OutputFolder::whole_folder);
   std::optional<OutputFolder> first(folder_.string()), second(folder_.string());
   OutputFolder other(folder_.string());
-  first->share();
-  second->share();
+  first->share("work");
+  second->share("work");
+  EXPECT_THROW(OutputFolder(folder_.string()).share("other"), InvalidInput);
   EXPECT_THROW(other.claim(), InvalidInput);
   first.reset();
   EXPECT_THROW(other.claim(), InvalidInput);
   second.reset();
   EXPECT_FALSE(std::filesystem::exists(path));
   other.claim();
-  EXPECT_THROW(OutputFolder(folder_.string()).share(), InvalidInput);
+  EXPECT_THROW(OutputFolder(folder_.string()).share("work"), InvalidInput);
 }
 
 TEST_F(OutputFolders, AreClosedWhereTheyCannotBeLocked) {

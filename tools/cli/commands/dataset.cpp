@@ -2,7 +2,10 @@
 #include <cmath>
 
 #include "engine/dataset/write_dataset.h"
+#include "engine/files/json_writer.h"
+#include "engine/files/sha256.h"
 #include "engine/run/memory.h"
+#include "engine/scenario/condition.h"
 #include "engine/scenario/scenario.h"
 #include "tools/cli/commands/commands.h"
 
@@ -58,6 +61,22 @@ void show(ProgressDisplay& display, const Progress& progress, double seconds) {
       [&] { return percent(progress) + " of " + in_words(progress); });
 }
 
+/// What all commands of one data set have in common, in one line; those of another one would take
+/// its files.
+std::string work_of(const Dataset& planned) {
+  const DatasetRequest& request = planned.request;
+  Texts parts = {request.format == DatasetFormat::npy ? "npy" : "netcdf",
+                 request.estimates ? "estimates" : "", request.weights ? "weights" : ""};
+  for (const DatasetCondition& one : planned.conditions) {
+    parts.push_back(to_json(one.condition->parameters.tree()));
+    for (const std::uint64_t number :
+         {one.shards, one.condition->replicates, one.condition->seed}) {
+      parts.push_back(std::to_string(number));
+    }
+  }
+  return "data set " + sha256_of_texts(parts);
+}
+
 /// Before anything is written: how much it is, and what is there already.
 void say_work(const DatasetWork& work) {
   std::cerr << "headlab: " << counted(work.conditions, "condition") << ", "
@@ -102,7 +121,7 @@ ExitCode dataset(const DatasetArguments& arguments) {
   const DatasetResult result = supervise(session, arguments, show, [&](ProgressDisplay& display) {
     const Dataset planned = plan_dataset(scenario, arguments.request, session);
     folder.emplace(*arguments.out);
-    folder->share();
+    folder->share(work_of(planned));
     if (!arguments.quiet) {
       options.begin = [&](const DatasetWork& work) {
         display.finish("");

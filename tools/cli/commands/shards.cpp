@@ -209,7 +209,7 @@ ExitCode run_shard(const RunArguments& arguments, const std::shared_ptr<const Sc
   require_no_input("--out", path, scenario->inputs);
   folder.claim(lock_name_of(name), "another task is writing " + name,
                patience_of(arguments.resume));
-  folder.share();
+  folder.share("shards");
   require_no_other_cut(*arguments.out, choice.shards);
   if (fs::exists(folder.file("results.nc"))) {
     throw InvalidInput("--shard: " + one_line(*arguments.out) +
