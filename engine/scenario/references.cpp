@@ -9,10 +9,10 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/key_names.h"
-#include "engine/files/value_names.h"
 #include "engine/files/words.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/scenario.h"
+#include "engine/scenario/value_names.h"
 
 namespace headlab {
 namespace {

@@ -10,8 +10,8 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/key_names.h"
-#include "engine/files/value_names.h"
 #include "engine/files/words.h"
+#include "engine/scenario/value_names.h"
 #include "validation/statistics/intervals.h"
 
 namespace headlab::tools {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/files/value_names.h"
+#include "engine/scenario/value_names.h"
 
 #include <variant>
 
