@@ -34,6 +34,10 @@ inline int count_of(const char* what, std::initializer_list<std::uint64_t> sizes
                               " are 2^31 or more - use --backend cpu");
 }
 
+inline std::string mebibytes(std::uint64_t bytes) {
+  return std::to_string(bytes >> 20) + " MiB";
+}
+
 /// Sizes of a plan, or at most so many.
 struct PlanSizes {
   std::uint64_t d = 1, heads = 1, k = 1, queries = 1;

@@ -36,10 +36,6 @@ LaunchPlan checked_launch(const Plan& plan, const LaunchLimits& limits) {
   return launch;
 }
 
-std::string mebibytes(std::uint64_t bytes) {
-  return std::to_string(bytes >> 20) + " MiB";
-}
-
 }  // namespace
 
 CudaWorker::CudaWorker(const Plan& plan, int device, const Options& options, const Note& note,

@@ -22,7 +22,7 @@ namespace {
 /// As cudaMalloc has it.
 constexpr std::align_val_t alignment{256};
 
-struct Array {
+struct DeviceArray {
   std::uint64_t bytes;
   int device;
 };
@@ -43,7 +43,7 @@ struct Settings {
 /// What the emulated hardware is and holds, for all host threads.
 struct Hardware {
   Settings set;
-  std::map<const unsigned char*, Array> arrays;
+  std::map<const unsigned char*, DeviceArray> arrays;
   std::uint64_t in_use = 0;
   std::uint64_t peak = 0;
   int streams = 0;

@@ -83,10 +83,6 @@ void append(std::vector<double>& numbers, const RowMatrix& matrix, double diviso
   }
 }
 
-std::string mebibytes(std::uint64_t bytes) {
-  return std::to_string(bytes >> 20) + " MiB";
-}
-
 }  // namespace
 
 StackBatch::StackBatch(const Plan& plan, int device, const Options& options, const Note& note,
