@@ -106,8 +106,8 @@ endfunction()
 # *.test.cpp below the folder, each of its cases a CTest with that name as its label. Cases are found
 # when the tests run, not when they are built, so that a build does not execute anything. With
 # HEADLAB_TEST_SHARDS a CTest is one of so many shares of the cases: with sanitizers a program takes
-# longer to start and to end than most cases do. The tests' own code is not optimised, as it then compiles in half of
-# the time, but for OPTIMISED ones, which compute what they expect.
+# longer to start and to end than most cases do. The tests' own code is not optimised, which halves its
+# compile time. OPTIMISED is for tests that spend their time computing reference values themselves.
 function(headlab_tests folder)
   if(NOT HEADLAB_TESTS)
     return()

@@ -18,7 +18,7 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// Of drawn queries one in eight is exchanged at, but for the least.
+/// Heads are exchanged at one in eight of the drawn queries, and at 16 or more.
 constexpr std::size_t drawn_of_exchanged = 8, min_exchanged = 16;
 
 /// Tokens with what puts them in an order that is drawn.
