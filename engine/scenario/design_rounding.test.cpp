@@ -137,22 +137,33 @@ TEST(DesignRounding, OfDirectionsIsThatOfEveryCorrelatedDesign) {
 
 /// The largest ratio of a root mean square and a standard deviation within a plane, by trying.
 double worst_ratio(const NormalDesign& design, const Eigen::MatrixXd& plane) {
+  // Both forms on the plane: of cos², 2 cos sin and sin².
+  double square[3] = {}, variance[3] = {};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const double p = plane(static_cast<Eigen::Index>(i), 0),
+                 q = plane(static_cast<Eigen::Index>(i), 1);
+    const double second = design.mean[i] * design.mean[i] + design.covariance[i][i];
+    square[0] += p * p * second;
+    square[1] += p * q * second;
+    square[2] += q * q * second;
+    for (std::size_t j = 0; j < 4; ++j) {
+      const double r = plane(static_cast<Eigen::Index>(j), 0),
+                   s = plane(static_cast<Eigen::Index>(j), 1);
+      variance[0] += p * r * design.covariance[i][j];
+      variance[1] += 0.5 * (p * s + q * r) * design.covariance[i][j];
+      variance[2] += q * s * design.covariance[i][j];
+    }
+  }
   double worst = 0;
   constexpr int steps = 20000;
   for (int step = 0; step < steps; ++step) {
     const double angle = 3.14159265358979 * step / steps;
-    const Eigen::VectorXd u = std::cos(angle) * plane.col(0) + std::sin(angle) * plane.col(1);
-    double square = 0, variance = 0;
-    for (std::size_t i = 0; i < 4; ++i) {
-      const double at = u(static_cast<Eigen::Index>(i));
-      square += at * at * (design.mean[i] * design.mean[i] + design.covariance[i][i]);
-      for (std::size_t j = 0; j < 4; ++j) {
-        variance += at * u(static_cast<Eigen::Index>(j)) * design.covariance[i][j];
-      }
-    }
-    worst = std::max(worst, std::sqrt(square / variance));
+    const double c = std::cos(angle), s = std::sin(angle);
+    worst =
+        std::max(worst, (c * c * square[0] + 2 * c * s * square[1] + s * s * square[2]) /
+                            (c * c * variance[0] + 2 * c * s * variance[1] + s * s * variance[2]));
   }
-  return worst;
+  return std::sqrt(worst);
 }
 
 /// No direction of a plane in four dimensions is missed, and none is refused for another.

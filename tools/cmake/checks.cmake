@@ -397,10 +397,10 @@ if(HEADLAB_CUDA)
 endif()
 
 # The check of a machine with a GPU ends as it says: with stand-ins for the driver and the programs.
-headlab_check(gpu_check tools
+headlab_check(gpu_check services
   COMMAND ${HEADLAB_PYTHON3} -B ${CMAKE_CURRENT_SOURCE_DIR}/check/gpu_check_test.py ${CMAKE_CXX_COMPILER})
 # They begin before others, so that at the end no processor waits for one of them.
-set_tests_properties(damage doc_commands gpu_check signals PROPERTIES COST 60)
+set_tests_properties(damage doc_commands signals PROPERTIES COST 60)
 
 # docs/dependencies.md says where Thrust is called and how often.
 headlab_check(thrust_calls tools COMMAND ${CMAKE_COMMAND} -D PAGE=${PROJECT_SOURCE_DIR}/docs/dependencies.md

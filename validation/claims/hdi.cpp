@@ -132,26 +132,32 @@ std::vector<Finding> between(Experiment& experiment) {
   const Value& pairs = claim.need("pairs", "conditions that are compared, for each index");
   const auto* pairs_of = std::get_if<Value::Array>(&pairs.data);
   const std::vector<std::string>& indices = experiment.section().indices;
-  std::vector<Finding> findings;
+  const auto is_condition = [&](double number) {
+    return number >= 0 && number < static_cast<double>(experiment.conditions()) &&
+           number == std::floor(number);
+  };
+  // All pairs are read before anything is simulated.
+  std::vector<std::vector<OrderedPair>> ordered(indices.size());
   for (std::size_t f = 0; f < indices.size(); ++f) {
     const auto numbers = pairs_of != nullptr && pairs_of->size() == indices.size()
                              ? numbers_of((*pairs_of)[f])
                              : std::nullopt;
-    const auto is_condition = [&](double number) {
-      return number >= 0 && number < static_cast<double>(experiment.conditions()) &&
-             number == std::floor(number);
-    };
     if (!numbers || numbers->empty() || numbers->size() % 2 != 0 ||
         !std::ranges::all_of(*numbers, is_condition)) {
       reject(pairs.location, "claim.pairs",
              "needs an array for each index, of pairs of conditions, counted from 0");
     }
+    for (std::size_t i = 0; i < numbers->size(); i += 2) {
+      ordered[f].push_back(ordered_pair(experiment, indices[f],
+                                        static_cast<std::size_t>((*numbers)[i]),
+                                        static_cast<std::size_t>((*numbers)[i + 1])));
+    }
+  }
+  std::vector<Finding> findings;
+  for (std::size_t f = 0; f < indices.size(); ++f) {
     Finding finding{.index = indices[f], .comparisons = {}};
     if (f < notes.size()) finding.note = notes[f];
-    for (std::size_t i = 0; i < numbers->size(); i += 2) {
-      const OrderedPair pair =
-          ordered_pair(experiment, indices[f], static_cast<std::size_t>((*numbers)[i]),
-                       static_cast<std::size_t>((*numbers)[i + 1]));
+    for (const OrderedPair& pair : ordered[f]) {
       const Condition& diverse = experiment.condition(pair.diverse);
       std::ostringstream what;
       what << "MSE of the plainer heads less that of the more diverse, index " << pair.lower
