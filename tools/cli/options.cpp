@@ -57,7 +57,7 @@ void Options::value(const char* name, const char* type, const std::string& help,
                     std::function<void(const std::string&)> read, Texts words) {
   all.push_back(
       {name, type, help, [read = std::move(read)](const Texts& given) { read(given.front()); }});
-  offer(std::move(words));
+  offer([words = std::move(words)] { return words; });
 }
 
 void Options::texts(const char* name, const char* type, const std::string& help, Texts& to) {

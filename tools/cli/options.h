@@ -27,8 +27,8 @@ struct Option {
   std::function<void(const Texts&)> read;
   bool flag = false;
   bool many = false;
-  bool has_default = false;  ///< a text, in place of nothing
-  Texts words = {};          ///< that a shell may offer
+  bool has_default = false;                               ///< a text, in place of nothing
+  std::function<Texts()> words = [] { return Texts(); };  ///< that a shell may offer
 };
 
 /// A time as it was given: 45s, 30m, 2h, 1h30m or a plain number of seconds.
@@ -62,8 +62,8 @@ class Options {
   template <class Text>
   void word(const char* name, const char* type, const std::string& help, Text& to,
             const Texts& words);
-  /// What a shell may offer for the option listed last.
-  void offer(Texts words) { all.back().words = std::move(words); }
+  /// What a shell may offer for the option listed last: asked for by `completion` alone.
+  void offer(std::function<Texts()> words) { all.back().words = std::move(words); }
 
   std::vector<Option> all;
 };
@@ -158,7 +158,7 @@ void Options::word(const char* name, const char* type, const std::string& help, 
                    const Texts& words) {
   text(name, type, help, to);
   all.back().read = [=, &to](const Texts& given) { to = known_word(name, given.front(), words); };
-  offer(words);
+  offer([words] { return words; });
 }
 
 template <class Number>

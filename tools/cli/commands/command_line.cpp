@@ -168,7 +168,7 @@ Program::Program() {
                       .run = [topic] { return help(*topic); }});
   for (const Command& command : commands) names.push_back(command.name);
   commands.back().options.text("COMMAND|figures", "", "What to explain", *topic);
-  commands.back().options.offer(names);
+  commands.back().options.offer([words = names] { return words; });
   commands.push_back(completion_command(commands));
   for (const Command& command : commands) add_command(app, command);
   app.get_subcommand("completion")->group("");  // for shells and installers: help does not list it
@@ -282,9 +282,9 @@ std::string advice_on_word(const CLI::App& command, const std::string& name, con
 }
 
 /// Refuses the first argument that `command` has no use for, of all `words`. `plain` are those
-/// after "--"; `known` is what it takes without hyphens.
+/// after "--"; `known` gives what it takes without hyphens.
 void reject_leftovers(const CLI::App& command, const std::string& name, const Texts& words,
-                      const Texts& plain, const Texts& known) {
+                      const Texts& plain, const std::function<Texts()>& known) {
   std::vector<std::string> rest = command.remaining();
   std::erase(rest, "--");
   if (rest.empty()) return;
@@ -311,7 +311,7 @@ void reject_leftovers(const CLI::App& command, const std::string& name, const Te
     advice = " - options of a command stand after it: headlab run " + one_line(word);
   }
   const std::string bare_word = word.substr(word.find_first_not_of('-'));
-  if (best.empty() && std::ranges::find(known, bare_word) != known.end()) {
+  if (best.empty() && std::ranges::count(known(), bare_word) > 0) {
     advice = " - write " + bare_word + " without hyphens";
   }
   throw InvalidInput(prefix + "unknown option " + one_line(word) + " (allowed: " + listed(names) +
@@ -363,7 +363,8 @@ ExitCode run_chosen(const Program& program, const Texts& words) {
       throw InvalidInput("no command given (allowed: " + listed(program.names) +
                          ") - try headlab help");
     }
-    if (rest.front()[0] == '-') reject_leftovers(app, "", words, plain, program.names);
+    if (rest.front()[0] == '-')
+      reject_leftovers(app, "", words, plain, [&] { return program.names; });
     const Texts options = options_of(app);
     const bool is_option = std::ranges::find(options, "--" + rest.front()) != options.end();
     const std::string& word = rest.front();
@@ -380,11 +381,6 @@ ExitCode run_chosen(const Program& program, const Texts& words) {
   const CLI::App& command = *chosen.front();
   const auto& all = program.commands;
   const Command& named = *std::ranges::find(all, command.get_name(), &Command::name);
-  Texts known;
-  for (const Option& option : named.options.all) {
-    if (option.name.starts_with("--")) continue;
-    known.insert(known.end(), option.words.begin(), option.words.end());
-  }
   const Texts names = options_of(command);
   for (const Option& option : named.options.all) {
     for (const std::string& value : command.get_option(option.name)->results()) {
@@ -399,8 +395,17 @@ ExitCode run_chosen(const Program& program, const Texts& words) {
                          " is an option");
     }
   }
-  reject_leftovers(app, plain.empty() ? "" : command.get_name(), words, plain, {});
-  reject_leftovers(command, command.get_name(), words, plain, known);
+  reject_leftovers(app, plain.empty() ? "" : command.get_name(), words, plain,
+                   [] { return Texts(); });
+  reject_leftovers(command, command.get_name(), words, plain, [&] {
+    Texts known;
+    for (const Option& option : named.options.all) {
+      if (option.name.starts_with("--")) continue;
+      const Texts offered = option.words();
+      known.insert(known.end(), offered.begin(), offered.end());
+    }
+    return known;
+  });
   for (const Option& option : named.options.all) {
     const Texts given = command.get_option(option.name)->results();
     if (!given.empty()) option.read(given);

@@ -48,16 +48,17 @@ std::string bash_script(const Commands& commands) {
   for (const Command& command : commands) {
     Texts names, offered;
     for (const Option& option : options_of(command)) {
+      const Texts words = option.words();
       if (is_argument(option)) {
-        offered = option.words;
+        offered = words;
         continue;
       }
       names.push_back(option.name);
       if (option.flag) continue;
       values += "    " + command.name + option.name + ") " +
-                (!option.words.empty() ? "words='" + joined(option.words) + "'"
-                 : is_path(option)     ? "COMPREPLY=($(compgen -f -- \"$current\")); return"
-                                       : "return") +
+                (!words.empty()    ? "words='" + joined(words) + "'"
+                 : is_path(option) ? "COMPREPLY=($(compgen -f -- \"$current\")); return"
+                                   : "return") +
                 " ;;\n";
     }
     options += branch(command.name, names);
@@ -124,7 +125,8 @@ std::string zsh_script(const Commands& commands) {
                            : (option.many ? "*" : "") + option.name + "[" +
                                  in_brackets(option.help) + "]" + (option.flag ? "" : ":value");
       if (!option.flag) {
-        branches += !option.words.empty()         ? ":(" + joined(option.words) + ")"
+        const Texts words = option.words();
+        branches += !words.empty()                ? ":(" + joined(words) + ")"
                     : argument || is_path(option) ? ":_files"
                                                   : ": ";
       }

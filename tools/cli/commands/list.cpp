@@ -102,7 +102,7 @@ struct ListArguments {
 
   void list(Options& options) {
     options.text("laws|claims|architectures|scenarios", "", "Which of them; all by default", what);
-    options.offer(list_words());
+    options.offer(list_words);
   }
 };
 
