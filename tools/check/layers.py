@@ -62,6 +62,8 @@ SOURCE = re.compile(r"\.(h|cpp|cu)$")
 MACHINE = re.compile(
     r"\bgetenv\b|hardware_concurrency|gethostname|get_nprocs|_SC_NPROCESSORS|system_clock|\bgetpw|/proc/cpuinfo")
 HOST = "kernels/host.cpp"
+# Libraries of their own, loaded into a program from outside.
+PRELOADED = ("tools/check/faults/injector.cpp", "tools/check/damage/forks.cpp")
 INCLUDE = re.compile(r'\s*#\s*include\s*["<]([^">]+)[">]')
 PACKAGE = "tools/python/headlab"
 IMPORT = re.compile(r"\s*from \.(\w*) import (.+)")
@@ -110,8 +112,7 @@ def asks_the_machine(root, paths):
         with open(os.path.join(root, path), encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
                 asked = MACHINE.search(line.split("//")[0])
-                # What fails calls of a program is a library of its own.
-                if asked and path not in (HOST, "tools/check/faults/injector.cpp"):
+                if asked and path not in (HOST, *PRELOADED):
                     yield f"{path}:{number}: asks the machine ({asked[0]}), which {HOST} alone does"
 
 

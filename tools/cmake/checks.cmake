@@ -277,6 +277,16 @@ exec '${PROJECT_BINARY_DIR}/headlab' \"$@\"\n")
                 ${check_dir}/stuck $<TARGET_FILE:headlab_fault_injector> --kinds kill --most 2 --only theory --hangs 10)
   headlab_check(faults_find_a_new_command tools FINDS "rewind: has no row in COMMANDS"
                 COMMAND ${faults} ${check_dir}/newer $<TARGET_FILE:headlab_fault_injector>)
+  # Files that are damaged are refused, or nothing that is shown changes. A reader that checks nothing is found.
+  add_library(headlab_forks MODULE check/damage/forks.cpp)
+  target_link_libraries(headlab_forks PRIVATE ${CMAKE_DL_LIBS})
+  set(damage ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/damage)
+  headlab_check(damage tools COMMAND ${damage} $<TARGET_FILE:headlab> $<TARGET_FILE:headlab_forks> --flips 12)
+  file(WRITE ${check_dir}/credulous "#!/bin/sh\nexec cksum \"$2\"\n")
+  file(CHMOD ${check_dir}/credulous PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
+  headlab_check(damage_finds_a_credulous_reader tools FINDS "shows another thing" COMMAND ${damage}
+                ${check_dir}/credulous $<TARGET_FILE:headlab_forks> --maker $<TARGET_FILE:headlab> --only results.nc --flips 4)
+  set_tests_properties(damage PROPERTIES COST 60)
 endif()
 
 # Every command stops where it is told to, at a moment. Three of each are a part of tools/test --nightly,
@@ -292,14 +302,6 @@ headlab_check(signals_find_a_deaf_program tools FINDS "no line within 2 s"
 file(WRITE ${check_dir}/newer "#!/bin/sh\n'${PROJECT_BINARY_DIR}/headlab' \"$@\" | sed 's/^  run  .*/&\\n  rewind  Rewind/'\n")
 file(CHMOD ${check_dir}/newer PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
 headlab_check(signals_find_a_new_command tools FINDS "rewind: has no row in COMMANDS" COMMAND ${signals} ${check_dir}/newer)
-
-# Files that are damaged are refused, or nothing that is shown changes. A reader that checks nothing is found.
-set(damage ${HEADLAB_PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/check/damage)
-headlab_check(damage tools COMMAND ${damage} $<TARGET_FILE:headlab> --flips 12)
-file(WRITE ${check_dir}/credulous "#!/bin/sh\nexec cksum \"$2\"\n")
-file(CHMOD ${check_dir}/credulous PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
-headlab_check(damage_finds_a_credulous_reader tools FINDS "shows another thing" COMMAND ${damage}
-              ${check_dir}/credulous --maker $<TARGET_FILE:headlab> --only results.nc --flips 4)
 
 # The program does what the tests of its behaviour say, which are text.
 set(behaviour_script ${CMAKE_CURRENT_SOURCE_DIR}/check/behaviour.py)
@@ -400,7 +402,7 @@ endif()
 headlab_check(gpu_check services
   COMMAND ${HEADLAB_PYTHON3} -B ${CMAKE_CURRENT_SOURCE_DIR}/check/gpu_check_test.py ${CMAKE_CXX_COMPILER})
 # They begin before others, so that at the end no processor waits for one of them.
-set_tests_properties(damage doc_commands signals PROPERTIES COST 60)
+set_tests_properties(doc_commands signals PROPERTIES COST 60)
 
 # docs/dependencies.md says where Thrust is called and how often.
 headlab_check(thrust_calls tools COMMAND ${CMAKE_COMMAND} -D PAGE=${PROJECT_SOURCE_DIR}/docs/dependencies.md

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Damages the files of headlab at one place each, and lets a command read them.
 
-damage HEADLAB [--flips N] [--seed S] [--only NAME]... [--maker HEADLAB]
+damage HEADLAB FORKS [--flips N] [--seed S] [--only NAME]... [--maker HEADLAB]
 
 Promised of every kind of file that the program writes and reads, and of every bit of it: the command refuses the
 file (exit code 1 or 2, one line on standard error), or shows and writes what it does of the whole file. It never
@@ -12,6 +12,8 @@ NetCDF files are damaged twice: as they are, where the sum behind the last byte 
 file to which another program appended, where a process of its own reads them first; there half of the places get
 eight bytes 0xff, and half of these lie where HDF5 keeps texts and their lengths.
 
+A command is loaded once, with FORKS (forks.cpp) preloaded, and runs in a copy of that process for each damage.
+
 Prints a row for each kind, and every broken promise; exit code 1 where there is one.
 """
 import argparse
@@ -20,7 +22,10 @@ import os
 import random
 import re
 import resource
+import select
 import shutil
+import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -29,6 +34,7 @@ from pathlib import Path
 TREE = Path(__file__).resolve().parents[3]
 WORLD = TREE / "tools/cli/testing/world"
 ENDS_S = 60
+ENVIRONMENT = dict(os.environ, LC_ALL="C.UTF-8", HEADLAB_CLOCK="1700000000")
 MOST_BYTES = 1.5 * 2**30
 TRAILER = re.compile(rb"\nheadlab SHA-256 [0-9a-f]{64}\n$")
 SMALL = "--replicates 16 --threads 1 --quiet"
@@ -66,24 +72,62 @@ TIMES = re.compile(rb'"(seconds|weights_per_second|pilot_seconds|date|sha256)": 
                    rb"|[0-9.]+ s, [0-9.e+]+ kernel weights a second")
 
 
+class Forks:
+    """A command that is loaded once."""
+
+    def __init__(self, library, words, folder, output):
+        asked, self.asking = os.pipe()
+        self.answers, answering = os.pipe()
+        # What a copy adds to an emptied file stands at its beginning.
+        self.output = [open(output / name, "a+b", buffering=0) for name in ("stdout", "stderr")]
+        environment = dict(ENVIRONMENT, LD_PRELOAD=str(library), HEADLAB_FORKS=f"{asked} {answering}")
+        self.server = subprocess.Popen(words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=self.output[0],
+                                       stderr=self.output[1], pass_fds=(asked, answering))
+        os.close(asked)
+        os.close(answering)
+
+    def number(self):
+        answer = os.read(self.answers, 4)
+        if len(answer) != 4:
+            sys.exit(f"damage: {self.server.args}: is no program that can be run in copies")
+        return struct.unpack("i", answer)[0]
+
+    def run(self):
+        """Exit code (of signal n: -n), standard output and standard error."""
+        for file in self.output:
+            file.truncate(0)
+        os.write(self.asking, b"\n")
+        copy = self.number()
+        if not select.select([self.answers], [], [], ENDS_S)[0]:
+            os.kill(copy, signal.SIGKILL)
+            self.number()
+            raise subprocess.TimeoutExpired(self.server.args, ENDS_S)
+        code = os.waitstatus_to_exitcode(self.number())
+        return code, *(os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0) for file in self.output)
+
+    def close(self):
+        os.close(self.asking)
+        self.server.wait()
+        os.close(self.answers)
+        for file in self.output:
+            file.close()
+
+
 class Reader:
     """A kind of file in a folder of its own, and what the command says of it."""
 
-    def __init__(self, headlab, kind, folder):
-        self.headlab, self.kind, self.folder = headlab, kind, folder
+    def __init__(self, maker, headlab, library, kind, folder):
+        self.kind, self.folder = kind, folder
         shutil.copytree(WORLD, folder)
         subprocess.run([sys.executable, TREE / "tools/cli/testing/write_input.py", "bert", folder / "model.safetensors"],
                        check=True)
         for line in kind.before:
-            self.run(line).check_returncode()
+            subprocess.run([maker, *line.split()], cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
+                           capture_output=True, timeout=ENDS_S, check=True)
         self.start = folder.with_name(folder.name + "-start")
         shutil.copytree(folder, self.start)
         self.file = folder / kind.file
-
-    def run(self, line):
-        environment = dict(os.environ, LC_ALL="C.UTF-8", HEADLAB_CLOCK="1700000000")
-        return subprocess.run([self.headlab, *line.split()], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=ENDS_S)
+        self.forks = Forks(library, [headlab, *kind.line.split()], folder, folder.parent)
 
     def outputs(self):
         found = {}
@@ -106,8 +150,8 @@ class Reader:
             elif (self.start / name).is_file():
                 shutil.copy(self.start / name, path)
         self.file.write_bytes(content)
-        ended = self.run(self.kind.line)
-        return ended.returncode, (TIMES.sub(b"", ended.stdout), self.outputs()), ended.stderr.decode(errors="replace")
+        code, shown, said = self.forks.run()
+        return code, (TIMES.sub(b"", shown), self.outputs()), said.decode(errors="replace")
 
 
 def damages(content, count, draw):
@@ -154,6 +198,7 @@ def try_kind(reader, content, count, draw):
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("headlab", type=Path)
+    options.add_argument("forks", type=Path)
     options.add_argument("--flips", type=int, default=300)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--only", action="append")
@@ -165,8 +210,8 @@ def main():
             continue
         count = max(4, round(chosen.flips * kind.flips))
         with tempfile.TemporaryDirectory(prefix="headlab-damage-") as folder:
-            reader = Reader((chosen.maker or chosen.headlab).resolve(), kind, Path(folder) / "work")
-            reader.headlab = chosen.headlab.resolve()
+            headlab = chosen.headlab.resolve()
+            reader = Reader((chosen.maker or headlab).resolve(), headlab, chosen.forks.resolve(), kind, Path(folder) / "work")
             content = reader.file.read_bytes()
             draw = random.Random(chosen.seed * len(KINDS) + number)
             print(f"{kind.name}: headlab {kind.line}", flush=True)
@@ -174,6 +219,7 @@ def main():
             if TRAILER.search(content):
                 print(f"{kind.name}, without the sum behind it", flush=True)
                 broken += try_kind(reader, TRAILER.sub(b"", content), count, draw)
+            reader.forks.close()
     most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
     if most > MOST_BYTES:
         print(f"a command took {most / 2**30:.1f} GiB")
