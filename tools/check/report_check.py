@@ -99,6 +99,9 @@ def make_reports(headlab, folder):
     headlab_in("run", "sixteen.toml", "--quiet", "--difference", "data.n", "--report", "differences.html")
     headlab_in("run", "noise.toml", "--quiet", "--against", "#0", "--compare", "--set", "data.fixed_design=true",
                "--report", "against.html")
+    headlab_in("run", "alone.toml", "--quiet", "--compare", "--set", "data.fixed_design=true",
+               "--report", "compared.html")
+    headlab_in("run", str(SCENARIOS / "quickstart.toml"), "--quiet", "--compare", "--report", "closed-forms.html")
     headlab_in("run", str(SCENARIOS / "random_heads.toml"), "--quiet", "--replicates", "256",
                "--report", "redraw.html")
     headlab_in("run", "alone.toml", "--quiet", "--set", f"scenario.name={json.dumps(LONG, ensure_ascii=False)}",
@@ -291,14 +294,14 @@ function wide(document, window, say) {
   if (document.documentElement.scrollWidth > window.innerWidth + 1)
     say("the page is " + document.documentElement.scrollWidth + " wide in " + window.innerWidth);
 }
-// On paper nothing scrolls, and in a narrow window a table of names and values does not; the name of
-// a row that is short stands on one line.
-function tables(document, window, say, paper) {
+// On paper and in a window of 1280 pixels nothing scrolls, and in a narrow one a table of names and values
+// does not; the name of a row that is short stands on one line.
+function tables(document, window, say, all) {
   for (const box of document.querySelectorAll(".scroll")) {
     if (!box.checkVisibility()) continue;
     const words = box.textContent.slice(0, 40);
     const few = box.querySelector("tr").cells.length <= 2;
-    if (box.scrollWidth > box.clientWidth + 1 && (paper || few)) say("a table is cut off: " + words);
+    if (box.scrollWidth > box.clientWidth + 1 && (all || few)) say("a table is cut off: " + words);
     for (const name of box.querySelectorAll("th.n")) {
       const text = document.createRange();
       text.selectNodeContents(name);
@@ -362,6 +365,11 @@ for (const page of pages) {
     wide(inside, window, narrow);
     pictures(inside, window, narrow, light(window.getComputedStyle(inside.body).backgroundColor));
     tables(inside, window, narrow, false);
+    frame.style.width = "1280px";
+    const folded = [...inside.querySelectorAll("details")];
+    for (const one of folded) one.open = true;
+    tables(inside, window, (text) => found.push(page + ", 1280 px: " + text), true);
+    for (const one of folded) one.open = false;
     frame.style.width = "680px";  // A4 less its margins
     const rules = inside.styleSheets[0].cssRules;
     for (const rule of [...rules])
@@ -433,6 +441,7 @@ def check_in_browser(program, folder, pages):
             ("</style>", "h1{white-space:pre;width:2000px}</style>", "the page is"),
             ("</style>", "th.n{white-space:normal;max-width:1rem}</style>", "a name breaks"),
             ("</style>", "td.n{white-space:nowrap!important;font-size:20px}</style>", "a table is cut off"),
+            ("</style>", "td.n{white-space:nowrap;font-size:20px}</style>", "1280 px: a table is cut off"),
             ("</style>", ".long{overflow-wrap:normal}</style>", "narrow: a table is cut off"),
             ("</style>", "dd{min-width:40rem}</style>", "narrow: the page is"),
             ("</style>", ".narrow svg{width:40rem}</style>", "goes beyond the window"),

@@ -127,6 +127,19 @@ std::string mark_path(std::size_t color, Point at, double r) {
   }
 }
 
+constexpr double digit_width = 0.556;  ///< of a digit, about, of the size of its letters
+
+/// "−5" of "2·10^−5"; empty for what does not end in a power of ten.
+std::string power_at_the_end(const std::string& text) {
+  const std::size_t at = text.rfind("10^");
+  if (at == std::string::npos) return "";
+  const std::string power = text.substr(at + 3);
+  const std::size_t digits = power.starts_with("−") ? std::string("−").size() : 0;
+  const bool is_number =
+      digits < power.size() && power.find_first_not_of("0123456789", digits) == std::string::npos;
+  return is_number ? power : "";
+}
+
 }  // namespace
 
 double text_width(const std::string& text) {
@@ -218,15 +231,24 @@ void Canvas::text(Point at, const std::string& text, const char* anchor, const s
       content += element("tspan", {{"x", number(at.x)}, {"y", number(y)}}, escaped(line));
     }
   }
-  constexpr double small = 0.75 * text_size, down = 0.25 * text_size;
-  std::string index;
+  constexpr double small = 0.75 * text_size;
+  std::string moved = turn == 0 ? power_at_the_end(text) : "";  // what is lowered or raised
+  double down = -0.35 * text_size, behind = 0;
   if (turn == 0 && (starts || ends) && ends_in_symbol(text)) {
-    index = text.substr(text.size() - 1);
-    content = escaped(text.substr(0, text.size() - 2));
+    moved = text.substr(text.size() - 1);
+    down = 0.25 * text_size;
+  }
+  if (!moved.empty()) {
+    const std::string base = text.substr(0, text.size() - moved.size() - 1);
+    const double width = digit_width * small * static_cast<double>(character_count(moved));
+    content = escaped(base);
     if (starts) {
-      content += element("tspan", {{"dy", number(down)}, {"font-size", number(small)}}, index);
+      content += element("tspan", {{"dy", number(down)}, {"font-size", number(small)}}, moved);
+    } else if (ends) {
+      at.x -= width;
     } else {
-      at.x -= 0.55 * small;  // about its width
+      at.x -= width / 2;
+      behind = digit_width * text_size * static_cast<double>(character_count(base)) / 2;
     }
   }
   Attributes attributes = {{"x", number(at.x)}, {"y", number(at.y)}};
@@ -236,14 +258,14 @@ void Canvas::text(Point at, const std::string& text, const char* anchor, const s
     attributes.emplace_back("transform", "rotate(" + number(turn) + " " + pair_of(at) + ")");
   }
   body_ += element("text", attributes, content) + "\n";
-  // Not every program places the parts of a text that ends at a point.
-  if (ends && !index.empty()) {
+  // Not every program places the parts of a text that does not start at a point.
+  if (!starts && !moved.empty()) {
     body_ += element("text",
-                     {{"x", number(at.x)},
+                     {{"x", number(at.x + behind)},
                       {"y", number(at.y + down)},
                       {"font-size", number(small)},
                       {"class", classes}},
-                     index) +
+                     moved) +
              "\n";
   }
 }

@@ -243,7 +243,7 @@ Canvas draw_components(ComponentsPicture& picture, double picture_width) {
   }
   if (!picture.layout.along) legend.clear();
   if (picture.compared) legend.push_back({0, "closed form", false, false, "theory"});
-  const double top = along ? legend_height(picture_width, legend) + 4 : 12;
+  const double top = legend.empty() ? 12 : legend_height(picture_width, legend) + 4;
   Canvas canvas = canvas_of_panels(panels, picture_width, top, cell, legend);
 
   const Range y_range = range_of(picture.y_kind, picture.values());
@@ -339,7 +339,7 @@ Table components_table(const ComponentsPicture& picture) {
   for (std::size_t c = 0; c < picture.conditions.size(); ++c) {
     const Value& condition = picture.conditions[c];
     std::vector<std::string> row = {picture.sweep.condition_text(c)};
-    if (row[0].empty()) row[0] = "the only one";
+    if (row[0].empty()) row[0] = "the only condition";
     for (const Component& one : picture.components) {
       row.push_back(estimate_text(estimate_of(member(condition, one.key))));
     }
@@ -392,7 +392,8 @@ std::string differences_finding(const ComponentsPicture& picture) {
 
 /// \param complete  the document has every condition of the results
 Table differences_table(const ComponentsPicture& picture, bool complete) {
-  Table table{.caption = "Differences: value ± MCSE", .headings = {"condition", "less condition"}};
+  Table table{.caption = "Differences: value ± MCSE",
+              .headings = {"condition", "subtracted condition"}};
   for (const Component& one : picture.components) table.headings.emplace_back(one.name);
   for (std::size_t c = 0; c < picture.conditions.size(); ++c) {
     const Value& difference = member(picture.conditions[c], "difference");

@@ -172,7 +172,7 @@ std::vector<Picture> decomposition_figures(const Source& source) {
   for (const Component& term : terms) table.headings.emplace_back(term.name);
   for (const Stack& stack : all) {
     if (stack.mse < best->mse) best = &stack;
-    std::vector<std::string> row = {stack.label.empty() ? "the only one" : stack.label,
+    std::vector<std::string> row = {stack.label.empty() ? "the only condition" : stack.label,
                                     shown_number(stack.mse)};
     for (const double term : stack.terms) row.push_back(percent_text(term / stack.mse));
     table.rows.push_back(row);

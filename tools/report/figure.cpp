@@ -73,8 +73,8 @@ std::string thin_rows(Table& table, std::size_t most) {
 std::string figure_html(const Picture& figure, std::size_t number) {
   const std::string id = "figure-" + std::to_string(number);
   std::string caption =
-      element("strong", "Figure " + std::to_string(number) + ". " + prose(figure.title) + ".") +
-      " " + prose(kept_together(figure.finding));
+      element("strong", "Plot " + std::to_string(number) + ". " + prose(figure.title) + ".") + " " +
+      prose(kept_together(figure.finding));
   Table table = figure.table;
   const std::string note = sentences({figure.note, thin_rows(table, figure.max_rows)});
   if (!note.empty()) {
@@ -88,7 +88,7 @@ std::string figure_html(const Picture& figure, std::size_t number) {
               figure.draw(narrow_width).svg(id + "-narrow", figure.title, figure.finding)) +
       element("figcaption", caption) + "\n";
   if (!table.rows.empty()) {
-    text += element("details", element("summary", "Table of figure " + std::to_string(number)) +
+    text += element("details", element("summary", "Table of plot " + std::to_string(number)) +
                                    table_element(table));
   }
   return element("figure", {{"id", id}}, text) + "\n";
@@ -131,6 +131,7 @@ std::vector<Tick> ticks_for(const Scale& scale, const std::vector<double>& value
   const auto is_whole = [](double value) { return value == std::floor(value); };
   if (std::ranges::all_of(values, is_whole)) {
     std::erase_if(ticks, [&](const Tick& tick) { return !is_whole(tick.value); });
+    label_alike(ticks);
   }
   return ticks;
 }

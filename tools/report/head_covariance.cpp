@@ -55,8 +55,9 @@ void add_rows(Table& table, const HeadMatrix& matrix) {
     }
   }
   for (const auto& [h, l] : entries) {
-    table.rows.push_back({matrix.title.empty() ? "the only one" : matrix.title, std::to_string(h),
-                          std::to_string(l), estimate_text(matrix.estimate(h, l))});
+    table.rows.push_back({matrix.title.empty() ? "the only condition" : matrix.title,
+                          std::to_string(h), std::to_string(l),
+                          estimate_text(matrix.estimate(h, l))});
   }
 }
 
@@ -123,7 +124,7 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
   if (finding.empty()) finding = "No covariance of two heads is known.";
   return {{.title = "Covariance of the heads",
            .finding = finding,
-           .draw = [=](double width) { return draw_heat_maps(matrices, width); },
+           .draw = [=](double width) { return draw_heat_maps("covariance", matrices, width); },
            .table = std::move(table),
            .note = sentences(
                {with_errors ? "At the only query; the diagonal holds the variances."

@@ -91,10 +91,17 @@ void draw_head_numbers(Canvas& canvas, const Box& box, std::size_t heads) {
   }
 }
 
+/// As many digits as tell the ends of a scale of shades apart: two to four.
+int digits_apart(double low, double high) {
+  int digits = 2;
+  while (digits < 4 && cell_number(low, digits) == cell_number(high, digits)) ++digits;
+  return digits;
+}
+
 /// The numbers of a matrix, and whether a cell of this size has room for each of them.
-std::vector<std::string> cell_numbers(const HeadMatrix& matrix) {
+std::vector<std::string> cell_numbers(const HeadMatrix& matrix, int digits) {
   std::vector<std::string> numbers;
-  for (const double value : matrix.values) numbers.push_back(cell_number(value, 2));
+  for (const double value : matrix.values) numbers.push_back(cell_number(value, digits));
   return numbers;
 }
 bool have_room(const std::vector<std::string>& numbers, double cell) {
@@ -104,9 +111,9 @@ bool have_room(const std::vector<std::string>& numbers, double cell) {
   return std::max(widest + room_beside_number, min_numbered_cell) <= cell;
 }
 
-/// \param numbered  cells have their numbers
+/// \param digits  of the numbers in its cells, 0: none
 void draw_matrix(Canvas& canvas, const Box& box, const HeadMatrix& matrix, const Shading& shading,
-                 bool numbered) {
+                 int digits) {
   const double cell = box.width() / static_cast<double>(matrix.heads);
   canvas.open_group(formatted("transform=\"translate(%.1f %.2f) scale(%.4f)\"", box.left,
                               box.top + cell / 2, cell));
@@ -119,9 +126,10 @@ void draw_matrix(Canvas& canvas, const Box& box, const HeadMatrix& matrix, const
   if (!beyond.empty()) canvas.path(beyond, "cell beyond");
   canvas.close_group();
   canvas.rectangle(box, "frame");
+  canvas.text({box.left - 6, box.bottom + 15}, "head", "end", "soft");
   draw_head_numbers(canvas, box, matrix.heads);
-  if (!numbered) return;
-  const std::vector<std::string> numbers = cell_numbers(matrix);
+  if (digits == 0) return;
+  const std::vector<std::string> numbers = cell_numbers(matrix, digits);
   for (std::size_t h = 0; h < matrix.heads; ++h) {
     for (std::size_t l = 0; l < matrix.heads; ++l) {
       canvas.text({box.left + (static_cast<double>(l) + 0.5) * cell,
@@ -272,7 +280,8 @@ PairExtremes extremes_of(const HeadMatrix& matrix) {
   return found;
 }
 
-Canvas draw_heat_maps(const std::vector<HeadMatrix>& matrices, double width) {
+Canvas draw_heat_maps(const std::string& title, const std::vector<HeadMatrix>& matrices,
+                      double width) {
   double low = HUGE_VAL, high = -HUGE_VAL;
   for (const HeadMatrix& matrix : matrices) {
     const PairExtremes extremes = extremes_of(matrix);
@@ -301,14 +310,17 @@ Canvas draw_heat_maps(const std::vector<HeadMatrix>& matrices, double width) {
   const double above = 26 + titles.more_height();
   const double row = above + side + 36;
   const std::size_t rows = (matrices.size() + columns - 1) / columns;
-  const double key = 40 + (beyond ? place_of_beyond(width, shading).y : 0);
+  const double below_key = 40 + (beyond ? place_of_beyond(width, shading).y : 0);
+  const double key = below_key + 24;  // and the title
   Canvas canvas(width, key + row * static_cast<double>(rows));
   draw_key(canvas, 0, shading, beyond);
+  canvas.text({20, below_key + 16}, title, "start", "strong");
+  const int digits = digits_apart(shading.edge(0), shading.edge(shades));
   // Numbers stand in all cells of matrices of one size, or in none.
   const auto numbered = [&](const HeadMatrix& matrix) {
     return std::ranges::all_of(matrices, [&](const HeadMatrix& one) {
       return one.heads != matrix.heads ||
-             have_room(cell_numbers(one), side / static_cast<double>(one.heads));
+             have_room(cell_numbers(one, digits), side / static_cast<double>(one.heads));
     });
   };
   for (std::size_t i = 0; i < matrices.size(); ++i) {
@@ -316,7 +328,7 @@ Canvas draw_heat_maps(const std::vector<HeadMatrix>& matrices, double width) {
     const double top = key + row * static_cast<double>(i / columns) + above;
     titles.draw(canvas, i, {left - 22, top - 9});
     draw_matrix(canvas, {left, top, left + side, top + side}, matrices[i], shading,
-                numbered(matrices[i]));
+                numbered(matrices[i]) ? digits : 0);
   }
   return canvas;
 }

@@ -46,9 +46,11 @@ inline constexpr int shades = 8;
 double shade_opacity(int shade);
 const char* number_class(int shade);
 
-/// Matrices on one scale of shades, one path a shade, which spans the values off their diagonals.
-/// Diagonals are gray where they are beyond it; what is not finite stays empty.
-Canvas draw_heat_maps(const std::vector<HeadMatrix>& matrices, double width);
+/// Matrices of what the title says on one scale of shades, one path a shade, which spans the values
+/// off their diagonals. Diagonals are gray where they are beyond it; what is not finite stays
+/// empty.
+Canvas draw_heat_maps(const std::string& title, const std::vector<HeadMatrix>& matrices,
+                      double width);
 
 /// A figure over two keys.
 struct FigureMap {

@@ -78,13 +78,21 @@ TEST(HeatMap, HasItsKeyInsideThePicture) {
   const HeadMatrix large{.title = "b", .heads = 2, .values = {9, 1, 1, 9}, .errors = {}};
   for (const HeadMatrix& matrix : {small, large}) {
     for (const double width : {720.0, 368.0}) {
-      const std::string svg = draw_heat_maps({matrix}, width).svg("id", "title", "words");
+      const std::string svg =
+          draw_heat_maps("covariance", {matrix}, width).svg("id", "title", "words");
       const std::regex words("<text x=\"([0-9.]+)\"[^>]*>(larger [^<]*)<");
       std::smatch found;
       ASSERT_TRUE(std::regex_search(svg, found, words)) << width;
       EXPECT_LE(std::stod(found[1]) + text_width(found[2]), width) << matrix.title;
     }
   }
+}
+
+TEST(HeatMap, SaysWhatItShowsOfWhat) {
+  const HeadMatrix matrix{.title = "a", .heads = 2, .values = {9, 1, 1, 9}, .errors = {}};
+  const std::string svg = draw_heat_maps("covariance", {matrix}, 720).svg("id", "title", "words");
+  EXPECT_NE(svg.find(">covariance<"), std::string::npos);
+  EXPECT_NE(svg.find(">head<"), std::string::npos);
 }
 
 }  // namespace

@@ -67,6 +67,7 @@ void draw_panel(Canvas& canvas, const Box& box, const DepthPanel& panel,
                   Scale(ScaleKind::linear, y.low, y.high, box.bottom, box.top)};
   std::vector<Tick> ticks = axes.x.ticks(8);
   std::erase_if(ticks, [](const Tick& tick) { return tick.value != std::floor(tick.value); });
+  label_alike(ticks);
   draw_y_axis(canvas, axes, {panel.title, axes.y.ticks(5)});
   draw_x_axis(canvas, axes, {"layer", ticks});
   double floor = std::nan("");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <optional>
 #include <sstream>
 
 #include "engine/files/json_reader.h"
@@ -39,12 +40,38 @@ std::string class_of_cell(const std::string& text, bool first) {
   return "";
 }
 
-/// On paper, where a wide table has to fit, an estimate may break before its ±.
+/// Where a wide table has to fit, an estimate may break before its ±.
 std::string cell_html(const std::string& text) {
   if (text.starts_with("± ") || text.starts_with("≥ ")) return element("span", prose(text));
   const std::size_t sign = text.find(" ± ");
   if (sign == std::string::npos) return prose(text);
   return prose(text.substr(0, sign)) + " " + element("span", prose(text.substr(sign + 1)));
+}
+
+/// Characters in front of the decimal point of a number or an estimate, nothing for words.
+std::optional<std::size_t> whole_part(const std::string& cell) {
+  std::string plain = cell;
+  for (const std::string_view sign : {"−", "±", "–"}) {
+    for (std::size_t at = 0; (at = plain.find(sign)) != std::string::npos;) {
+      plain.replace(at, sign.size(), "-");
+    }
+  }
+  if (plain.find_first_not_of("0123456789.,e-%()< ") != std::string::npos) return std::nullopt;
+  return std::min(plain.find_first_not_of("0123456789-("), plain.size());
+}
+
+/// For each cell of a column of numbers the characters that it lacks in front of its decimal point,
+/// so that the points stand under one another; zeros for words.
+std::vector<std::size_t> missing_in_front(const Table& table, std::size_t column) {
+  std::vector<std::size_t> fronts;
+  for (const auto& row : table.rows) {
+    const auto front = column < row.size() ? whole_part(row[column]) : std::nullopt;
+    if (!front) return std::vector<std::size_t>(table.rows.size(), 0);
+    fronts.push_back(*front);
+  }
+  const std::size_t most = fronts.empty() ? 0 : *std::ranges::max_element(fronts);
+  for (std::size_t& front : fronts) front = most - front;
+  return fronts;
 }
 
 std::string tag(const char* name, const Attributes& attributes) {
@@ -130,14 +157,24 @@ std::string table_element(const Table& table) {
     headings += element("th", {{"scope", "col"}}, prose(heading));
   }
   const std::string head = element("thead", element("tr", headings)) + "\n";
+  std::vector<std::vector<std::size_t>> missing;  // [columns][rows]
+  for (std::size_t i = 0; i < table.headings.size(); ++i) {
+    missing.push_back(missing_in_front(table, i));
+  }
   std::string rows;
-  for (const auto& row : table.rows) {
+  for (std::size_t r = 0; r < table.rows.size(); ++r) {
+    const std::vector<std::string>& row = table.rows[r];
     std::string cells;
     for (std::size_t i = 0; i < row.size(); ++i) {
       Attributes attributes;
       if (i == 0) attributes.emplace_back("scope", "row");
       const std::string name = class_of_cell(row[i], i == 0);
       if (!name.empty()) attributes.emplace_back("class", name);
+      const std::size_t front = i < missing.size() ? missing[i][r] : 0;
+      if (front > 0) {
+        attributes.emplace_back("style",
+                                "padding-left:calc(.35rem + " + std::to_string(front) + "ch)");
+      }
       cells += element(i == 0 ? "th" : "td", attributes, cell_html(row[i]));
     }
     rows += element("tr", cells) + "\n";

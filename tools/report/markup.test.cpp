@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/report/markup.h"
 
+#include <regex>
+
 #include <gtest/gtest.h>
 
 #include "tools/report/canvas.h"
@@ -42,6 +44,17 @@ TEST(Markup, NamesOfRowsStayOnALineAndLongWordsBreak) {
 TEST(Markup, KeepsEstimatesInOnePiece) {
   const std::string text = table_element({.headings = {"a"}, .rows = {{"r", "1 ± 2", "12"}}});
   EXPECT_NE(text.find("<td class=\"n\">1 <span>± 2</span></td><td>12</td>"), std::string::npos);
+}
+
+TEST(Markup, PutsDecimalPointsOfAColumnUnderOneAnother) {
+  const std::string text = table_element(
+      {.headings = {"a", "b", "c"},
+       .rows = {{"r", "−36.05 ± 0.19", "12 heads"}, {"s", "2.5 ± 0.1", "1"}, {"t", "–", "2"}}});
+  const std::regex padded("<td class=\"n\" style=\"padding-left:calc\\(.35rem \\+ 2ch\\)\">2.5");
+  EXPECT_TRUE(std::regex_search(text, padded)) << text;
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find("2ch", at)) != std::string::npos; ++at) ++count;
+  EXPECT_EQ(count, 2u) << text;  // and the undefined one; none in the column with words
 }
 
 TEST(Markup, ShortensByCharactersAndNotByBytes) {
@@ -116,6 +129,20 @@ TEST(Markup, SetsTheSymbolsOfDimensionsWithSubscripts) {
             std::string::npos)
       << svg;
   EXPECT_NE(svg.find(">d_kk</text>"), std::string::npos) << svg;
+}
+
+TEST(Markup, RaisesPowersOfTenInPictures) {
+  Canvas canvas(100, 50);
+  canvas.text({50, 10}, "2·10^−5", "middle");
+  canvas.text({50, 20}, "10^6", "end");
+  canvas.text({50, 30}, "10^6");
+  canvas.text({50, 40}, "10^x", "end");
+  const std::string svg = canvas.svg("id", "title", "words");
+  EXPECT_NE(svg.find(">2·10</text>"), std::string::npos) << svg;
+  EXPECT_NE(svg.find(">−5</text>"), std::string::npos) << svg;
+  EXPECT_NE(svg.find(">6</text>"), std::string::npos) << svg;
+  EXPECT_NE(svg.find(">10<tspan"), std::string::npos) << svg;
+  EXPECT_NE(svg.find(">10^x</text>"), std::string::npos) << svg;
 }
 
 }  // namespace

@@ -30,13 +30,13 @@ figure{margin:1.5rem 0}figcaption{margin-top:.4rem}.note{color:var(--soft);font-
 .scroll{overflow-x:auto}@media (min-width:54rem){details .scroll{width:max-content;min-width:100%;max-width:calc(50vw + 23.5rem)}}
 svg{display:block;width:100%;height:auto;font-size:12px}
 .narrow{display:none;max-width:28rem}@media (max-width:36rem){.wide{display:none}.narrow{display:block}}
-table{border-collapse:collapse;font-size:.85rem;margin:.2rem 0 .5rem}.caption{color:var(--soft);font-size:.85rem;margin:.5rem 0 0}
+table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-nums;margin:.2rem 0 .5rem}.caption{color:var(--soft);font-size:.85rem;margin:.5rem 0 0}
 th,td{border:1px solid var(--rule);padding:.2rem .35rem;text-align:left;vertical-align:top}
 thead th{background:var(--grid)}td ul{margin:0;padding-left:1rem}td p{margin:.3rem 0}.claims th{width:14%}.claims td{width:43%}tbody th{font-weight:400}
 code{overflow-wrap:anywhere}code,pre{font:13px/1.45 ui-monospace,"Liberation Mono",monospace}pre{white-space:pre-wrap;border:1px solid var(--rule);padding:.6rem}
 @media (max-width:30rem){dd{margin-left:.5rem}.claims tr{display:grid}.claims thead{display:none}.claims th,.claims td{width:auto}
 .claims td{border-top:0}.claims td:nth-child(2)::before{content:"holds as: "}.claims td:nth-child(3)::before{content:"fails as, or is open as: "}}
-math{math-style:normal}.n,.n span{white-space:nowrap}.long{overflow-wrap:anywhere}.scroll tbody th:not(.n){min-width:9em}.files{columns:23rem}code span{white-space:nowrap}dd{overflow-x:auto;overflow-y:hidden;padding-top:.4rem;margin-top:-.4rem}
+math{math-style:normal}th.n,.n span{white-space:nowrap}.long{overflow-wrap:anywhere}.scroll tbody th:not(.n){min-width:9em}.files{columns:23rem}code span{white-space:nowrap}dd{overflow-x:auto;overflow-y:hidden;padding-top:.4rem;margin-top:-.4rem}
 summary{cursor:pointer;color:var(--soft);font-size:.9rem}a{color:var(--c1)}
 .c0{--k:var(--c0)}.c1{--k:var(--c1)}.c2{--k:var(--c2)}.c3{--k:var(--c3)}.c4{--k:var(--c4)}.c5{--k:var(--c5)}.c6{--k:var(--c6)}
 )";
@@ -44,7 +44,7 @@ summary{cursor:pointer;color:var(--soft);font-size:.9rem}a{color:var(--c1)}
 /// On paper what can be folded is open, tables break between rows under repeated heads, and a
 /// picture leaves room on its page for a heading.
 constexpr const char* print_style = R"(
-body{max-width:none;padding:0;font-size:10.5pt}svg{max-height:225mm}.scroll,details .scroll{overflow:visible;width:auto;max-width:none}td.n{white-space:normal}
+body{max-width:none;padding:0;font-size:10.5pt}svg{max-height:225mm}.scroll,details .scroll{overflow:visible;width:auto;max-width:none}
 svg,tr,dt,thead{break-inside:avoid}h2,h3,summary,.caption{break-after:avoid}td code,.claims .note{font-size:inherit}figure>div,dt{break-after:avoid}
 dd{overflow:visible}.files{columns:2}table,.files code{font-size:7.5pt}th,td{padding:.15rem .3rem}.claims tr{break-inside:auto}pre{font-size:8pt}
 thead{display:table-header-group}nav{display:none}summary{list-style:none;font-weight:600}
@@ -87,10 +87,10 @@ std::string listing(const std::string& title, const std::string& text) {
          "\n";
 }
 
-/// "Figures 1 to 3", "Figure 4".
-std::string figures_text(std::size_t first, std::size_t last) {
-  if (first == last) return "Figure " + std::to_string(first);
-  return "Figures " + std::to_string(first) + (last == first + 1 ? " and " : " to ") +
+/// "Plots 1 to 3", "Plot 4".
+std::string plots_text(std::size_t first, std::size_t last) {
+  if (first == last) return "Plot " + std::to_string(first);
+  return "Plots " + std::to_string(first) + (last == first + 1 ? " and " : " to ") +
          std::to_string(last);
 }
 
@@ -122,7 +122,7 @@ std::string provenance_html(const Source& source, std::size_t figures, std::size
   std::string text = table_element(table);
   if (figures > 0) {
     text += element("p", "Commands that make the figures again:") +
-            element("dl", element("dt", figures_text(first, first + figures - 1)) +
+            element("dl", element("dt", plots_text(first, first + figures - 1)) +
                               element("dd", commands_html(source.command))) +
             "\n";
   }

@@ -27,6 +27,27 @@ double unevenness(std::vector<double> levels, const Function& f) {
   return largest / smallest;
 }
 
+/// "2·10^−7", "−10^5".
+std::string power_text(const std::string& factor, int exponent) {
+  const std::string power = "10^" + std::to_string(exponent);
+  const std::string sign = factor.starts_with("-") ? "-" : "";
+  return with_minus_sign(factor == sign + "1" ? sign + power : factor + "·" + power);
+}
+
+bool is_power(const Tick& tick) {
+  return tick.label.find('^') != std::string::npos;
+}
+
+/// "10^−4" beside "10^−5": numbers of one axis are written alike.
+void give_equal_powers(std::vector<Tick>& ticks) {
+  if (std::ranges::none_of(ticks, is_power)) return;
+  for (Tick& tick : ticks) {
+    if (tick.value == 0 || is_power(tick)) continue;
+    const int exponent = static_cast<int>(std::floor(std::log10(std::abs(tick.value)) + 1e-9));
+    tick.label = power_text(formatted("%.6g", tick.value / std::pow(10.0, exponent)), exponent);
+  }
+}
+
 }  // namespace
 
 Scale::Scale(ScaleKind kind, double low, double high, double from, double to)
@@ -87,6 +108,7 @@ std::vector<Tick> Scale::ticks(int about) const {
   }
   if (holds(0)) all.push_back({0, "0"});
   std::ranges::sort(all, {}, &Tick::value);
+  give_equal_powers(all);
   return all;
 }
 
@@ -108,9 +130,11 @@ std::vector<Tick> Scale::linear_ticks(int about) const {
     if (value > high_ + slack * step) break;
     // A multiple of the step next to 0 is 0 up to rounding.
     const double clean = std::abs(value) < slack * step ? 0 : value;
-    all.push_back({clean, axis_number(clean)});
+    all.push_back({clean, ""});
   }
-  return all.size() >= 2 || about >= 5 ? all : linear_ticks(about + 1);
+  if (all.size() < 2 && about < 5) return linear_ticks(about + 1);
+  label_alike(all);
+  return all;
 }
 
 std::vector<Tick> Scale::decade_ticks(int about) const {
@@ -126,6 +150,7 @@ std::vector<Tick> Scale::decade_ticks(int about) const {
         if (holds(factor * decade)) all.push_back({factor * decade, axis_number(factor * decade)});
       }
     }
+    give_equal_powers(all);
     return all;
   };
   // Where others would crowd, decades alone are enough.
@@ -192,9 +217,20 @@ std::string axis_number(double value) {
   const std::string text = formatted("%.6g", value);
   const std::size_t e = text.find('e');
   if (e == std::string::npos) return with_minus_sign(text);
-  const std::string factor = text.substr(0, e), sign = factor.starts_with("-") ? "-" : "";
-  const std::string power = "10^" + std::to_string(std::stoi(text.substr(e + 1)));
-  return with_minus_sign(factor == sign + "1" ? sign + power : factor + "·" + power);
+  return power_text(text.substr(0, e), std::stoi(text.substr(e + 1)));
+}
+
+void label_alike(std::vector<Tick>& ticks) {
+  std::size_t decimals = 0;
+  for (Tick& tick : ticks) {
+    tick.label = axis_number(tick.value);
+    const std::size_t point = tick.label.find('.');
+    if (point != std::string::npos) decimals = std::max(decimals, tick.label.size() - point - 1);
+  }
+  if (std::ranges::any_of(ticks, is_power)) return give_equal_powers(ticks);
+  for (Tick& tick : ticks) {
+    tick.label = with_minus_sign(fixed_number(tick.value, static_cast<int>(decimals)));
+  }
 }
 
 std::string with_minus_sign(const std::string& printed) {

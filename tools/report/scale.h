@@ -72,6 +72,10 @@ std::string shown_number(double value, int digits = 4);
 /// A number for an axis: "0.25", "−3", "2e−07".
 std::string axis_number(double value);
 
+/// Labels of a linear axis, with as many decimals, so that their points stand under one another,
+/// or all but 0 as powers of ten.
+void label_alike(std::vector<Tick>& ticks);
+
 /// A number as it is printed, with minus signs in place of hyphens and without the plus signs.
 std::string with_minus_sign(const std::string& printed);
 

@@ -122,6 +122,29 @@ TEST(Scale, WritesPowersOfTenAsSuch) {
   EXPECT_TRUE(is_number_text(axis_number(-2.5e-12)));
 }
 
+TEST(Scale, GivesEveryTickOfALinearAxisTheSameDecimals) {
+  const auto labels = [](double low, double high) {
+    std::string text;
+    for (const Tick& tick : Scale(ScaleKind::linear, low, high, 0, 1).ticks()) {
+      text += (text.empty() ? "" : " ") + tick.label;
+    }
+    return text;
+  };
+  EXPECT_EQ(labels(0, 0.0125), "0.000 0.005 0.010");
+  EXPECT_EQ(labels(-0.5, 0.5), "−0.4 −0.2 0.0 0.2 0.4");
+  EXPECT_EQ(labels(0, 50), "0 10 20 30 40 50");
+  EXPECT_EQ(labels(0, 5e-7), "0 10^−7 2·10^−7 3·10^−7 4·10^−7 5·10^−7");
+}
+
+TEST(Scale, WritesTheNumbersOfAnAxisAlike) {
+  const std::vector<Tick> ticks = Scale(ScaleKind::logarithmic, 1e-5, 1, 0, 1).ticks();
+  EXPECT_EQ(ticks.front().label, "10^−5");
+  EXPECT_EQ(ticks[1].label, "10^−4");
+  EXPECT_EQ(ticks.back().label, "10^0");
+  EXPECT_EQ(Scale(ScaleKind::logarithmic, 1e-3, 1, 0, 1).ticks().front().label, "0.001");
+  EXPECT_EQ(Scale(ScaleKind::linear, 0, 1.2e6, 0, 1).ticks()[1].label, "2·10^5");
+}
+
 TEST(Scale, DropsLabelsThatWouldOverlap) {
   std::vector<Tick> ticks = {{1, "one"}, {2, "two"}, {3, "three"}, {4, "four"}};
   const std::vector<double> places = {0, 10, 30, 60}, widths = {20, 20, 20, 20};

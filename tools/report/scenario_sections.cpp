@@ -250,12 +250,13 @@ std::string compared_html(const Source& source) {
       if (std::abs(number_of(z)) <= largest) continue;
       largest = std::abs(number_of(z));
       const std::string condition = sweep.condition_text(c);
-      where = name + (condition.empty() ? "" : " at " + condition);
+      where = figure_words(name) + (condition.empty() ? "" : " at " + condition);
     }
   }
   if (count == 0) return "";
   return paragraph("Simulation and closed forms were compared in " + std::to_string(count) +
-                   " figures. The largest |z| is " + shown_number(largest) + ", of " + where + ".");
+                   " figures. The largest |z| is " + with_minus_sign(z_text(largest)) + ", of " +
+                   where + ".");
 }
 
 std::vector<Section> depth_sections(const Source& source) {

@@ -48,9 +48,9 @@ std::vector<Section> verdict_sections(const Source& source) {
                           : element("details", element("summary", "The scenarios") +
                                                    element("ul", {{"class", "files"}}, files)))},
       {"Estimands",
-       paragraph("A comparison has one effect, which is 0 if the claim holds to the letter: a "
-                 "figure less its closed form, or a difference of two figures. The margin is what "
-                 "still counts as holding.") +
+       paragraph("A comparison has one effect, which is 0 if the claim holds to the letter: "
+                 "the difference of a figure and its closed form, or of two figures. The margin is "
+                 "what still counts as holding.") +
            element("p", mathml("|\"effect\"| ≤ \"margin\"") + " of an equality, " +
                             mathml("\"effect\" ≥ - \"margin\"") + " of an order") +
            "\n"},

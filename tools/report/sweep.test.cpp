@@ -198,7 +198,7 @@ TEST(Sweep, HasRoundNumbersAlongAnAxis) {
             (std::vector<std::string>{"1", "2", "3"}));
   // The control: of numbers that are not whole there are ticks between.
   EXPECT_EQ(labels(ScaleKind::linear, 0.9, 3.1, {1, 2.5, 3}),
-            (std::vector<std::string>{"1", "1.5", "2", "2.5", "3"}));
+            (std::vector<std::string>{"1.0", "1.5", "2.0", "2.5", "3.0"}));
 }
 
 TEST(Sweep, SpreadsFromTheFirstToTheLast) {

@@ -124,7 +124,7 @@ Canvas draw_forest(const std::vector<ForestRow>& rows, std::size_t common, doubl
     canvas.line({axes.x(tick.value), top}, {axes.x(tick.value), bottom},
                 tick.value == 0 ? "axis" : "grid");
   }
-  draw_x_axis(canvas, axes, {"effect in units of the margin", ticks});
+  draw_x_axis(canvas, axes, {"effect in units of the margin; shaded: allowed", ticks});
   for (const ForestRow& row : rows) {
     const auto number = static_cast<std::size_t>(&row - rows.data());
     const double y = top + step * static_cast<double>(number) + mark_place + more;
