@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 #include <iostream>
+#include <iterator>
+#include <regex>
 #include <sstream>
 #include <stdexcept>
 
@@ -135,6 +137,20 @@ double parse_duration(const std::string& option, const std::string& text) {
   return total;
 }
 
+namespace {
+
+/// "1000" of "1,000", "1.000" and "1 000"; empty for what has no such groups of three digits.
+std::string without_groups(const std::string& text) {
+  static const std::regex groups("[0-9]{1,3}([,. ][0-9]{3})+");
+  if (!std::regex_match(text, groups)) return "";
+  std::string plain;
+  std::ranges::copy_if(text, std::back_inserter(plain),
+                       [](char c) { return c >= '0' && c <= '9'; });
+  return plain;
+}
+
+}  // namespace
+
 std::uint64_t parse_whole_number(const std::string& option, const std::string& text,
                                  std::uint64_t low, std::uint64_t high) {
   double number = 0;
@@ -150,15 +166,15 @@ std::uint64_t parse_whole_number(const std::string& option, const std::string& t
   const auto [stop, error] = std::from_chars(digits.data(), end, number);
   const bool whole = error == std::errc() && stop == end && number == std::floor(number);
   // The upper end is below 2^53, where doubles hold every whole number.
-  if (!whole || !(number >= static_cast<double>(low) && number <= static_cast<double>(high))) {
-    const bool commas = text.find(',') != std::string::npos &&
-                        text.find_first_not_of("0123456789,") == std::string::npos;
-    std::string plain = text;
-    std::erase(plain, ',');
+  // "1.000" is a thousand to some and one to others.
+  const bool ambiguous = digits.find('.') != std::string::npos && !without_groups(text).empty();
+  if (!whole || ambiguous ||
+      !(number >= static_cast<double>(low) && number <= static_cast<double>(high))) {
+    const std::string plain = without_groups(text);
     throw InvalidInput(option + ": \"" + one_line(text) +
                        "\" does not fit (allowed: a whole number from " + std::to_string(low) +
                        " to " + std::to_string(high) + ")" +
-                       (commas && !plain.empty() ? " - write it without commas: " + plain : ""));
+                       (plain.empty() ? "" : " - write " + plain));
   }
   return static_cast<std::uint64_t>(number);
 }

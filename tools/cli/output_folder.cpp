@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <iostream>
+#include <map>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
@@ -247,6 +248,21 @@ void require_no_input(const std::string& option, const std::string& path,
     if (!fs::equivalent(path, input, none)) continue;
     throw InvalidInput(option + ": would write over " + one_line(path) +
                        ", which is read here - choose another place");
+  }
+}
+
+void require_different_files(
+    const std::vector<std::pair<std::string, std::optional<std::string>>>& paths) {
+  std::map<fs::path, std::string> option_of;
+  for (const auto& [option, path] : paths) {
+    if (!path || *path == "-") continue;
+    std::error_code none;
+    const auto [other, is_first] =
+        option_of.try_emplace(fs::weakly_canonical(fs::absolute(*path, none), none), option);
+    // What is no file, as /dev/null, may take several.
+    if (is_first || fs::is_other(fs::status(*path, none))) continue;
+    throw InvalidInput(option + ": would write over " + one_line(*path) + ", the file of " +
+                       other->second + " - choose another place");
   }
 }
 

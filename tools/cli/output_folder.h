@@ -107,6 +107,11 @@ void require_no_input(const std::string& option, const std::string& path,
                       const std::vector<std::string>& inputs);
 
 /// Throws InvalidInput where the file of --json cannot be written at `path`, or is one of `inputs`.
+/// Throws InvalidInput where two options name one file.
+/// \param paths  options with what they are given, "-" for standard output
+void require_different_files(
+    const std::vector<std::pair<std::string, std::optional<std::string>>>& paths);
+
 void require_json_writable(const std::string& path, const std::vector<std::string>& inputs);
 
 }  // namespace headlab::tools

@@ -10,6 +10,8 @@ void require_documents(const CommonArguments& arguments, const Texts& inputs) {
   if (arguments.json && arguments.json != "-") require_json_writable(*arguments.json, inputs);
   if (arguments.report) require_report_writable("--report", *arguments.report, inputs);
   if (arguments.table) require_table_writable("--table", *arguments.table, inputs);
+  require_different_files(
+      {{"--report", arguments.report}, {"--table", arguments.table}, {"--json", arguments.json}});
 }
 
 void write_documents(const CommonArguments& arguments, const std::string& json,

@@ -87,6 +87,8 @@ void claim_files(std::optional<OutputFolder>& folder, const RunArguments& argume
     require_replicate_file("--replicate-figures", path, scenario, arguments.first_replicates);
     require_no_input("--replicate-figures", path, scenario.inputs);
     require_writable("--replicate-figures", path);
+    require_different_files(
+        {{"--table", arguments.table}, {"--json", arguments.json}, {"--replicate-figures", path}});
   }
   if (!folder) return;
   if (arguments.replicate_figures) {
