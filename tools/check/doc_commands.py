@@ -73,7 +73,8 @@ def tokens(text):
     found = []
     for match in re.finditer(rf"(?P<value>{NUMBER})(?:\s*±\s*(?P<error>{NUMBER}))?|(?P<word>[^\s\d]+?(?=\s|\d|$))", text):
         word = match["word"]
-        found.append(word if word else (float(match["value"]), float(match["error"] or "nan")))
+        value, error = (float((match[key] or "nan").replace(",", "")) for key in ("value", "error"))
+        found.append(word or (value, error))
     return found
 
 

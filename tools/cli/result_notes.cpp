@@ -434,7 +434,7 @@ std::string speed_text(const RunResult& result) {
     }
   }
   std::string text = duration_text(seconds);
-  if (seconds > 0) text += ", " + short_number(weights / seconds) + " kernel weights a second";
+  if (seconds > 0) text += ", " + count_text(weights / seconds, 3) + " kernel weights a second";
   return text + "\n";
 }
 

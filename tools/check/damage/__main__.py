@@ -69,7 +69,7 @@ KINDS = [
 ]
 # Of a run and not of its figures.
 TIMES = re.compile(rb'"(seconds|weights_per_second|pilot_seconds|date|sha256)": ?[^,}\n]*'
-                   rb"|[0-9.]+ s, [0-9.e+]+ kernel weights a second")
+                   rb"|[0-9.]+ s, [0-9,]+ kernel weights a second")
 
 
 class Forks:
