@@ -69,12 +69,14 @@ def logarithmic_figure(values: Iterable[float]) -> bool:
 
 
 def round_log_ticks(axis: Axis) -> None:
-    """1, 2, 5, 10 and so on in place of powers of ten with factors, decades alone where there are many."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    """1, 2, 5, 10 and so on, decades alone where there are many; all as powers of ten where one has to be."""
+    from matplotlib.ticker import FuncFormatter, LogFormatterSciNotation, LogLocator, NullFormatter
 
     low, high = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 1000 * low else (1.0,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6g}"))
+    plain = low >= 1e-4 and high < 1e6
+    powers = LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=(math.inf, math.inf))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6g}") if plain else powers)
     axis.set_minor_formatter(NullFormatter())
 
 
