@@ -233,7 +233,7 @@ TEST(bad_scenarios, laws_and_their_parameters) {
 5 design = { law = "normal", dim = 4, mean = [0, 0, 0, [1]] }
 ! s.toml:5:54: data.design.mean[3]: is an array, needs a number
 5 design = { law = "normal", dim = 2, covariance = [[1, 0], [0]] }
-! s.toml:5:59: data.design.covariance[1]: has 1 elements, data.design.covariance[0] has 2
+! s.toml:5:59: data.design.covariance[1]: has 1 element, data.design.covariance[0] has 2
 5 design = { law = "normal", dim = 2, covariance = [[1, 2], [2, 1]] }
 ! s.toml:5:50: data.design.covariance: is not positive definite
 5 design = { law = "normal", dim = 2, ar1 = 0.5, covariance = [[1, 0], [0, 1]] }
@@ -250,6 +250,8 @@ TEST(bad_scenarios, laws_and_their_parameters) {
 ! s.toml:6:30: data.regression.height: unknown key (allowed: law)
 6 regression = { law = "cosines", amplitude = [1], frequency = [[1, 2, 3, "4"]] }
 ! s.toml:6:73: data.regression.frequency[0][3]: is a string, needs a number
+6 regression = { law = "cosines", amplitude = [1], frequency = [[1, 2, 3, 4]], phase = [90] }
+! s.toml:6:87: data.regression.phase[0]: is 90, must be in [-6.2832, 6.2832] - in radians: 90 degrees are 1.5708
 6 regression = { law = "random_cosines", length_scale = 1, seed = -1 }
 ! s.toml:6:65: data.regression.seed: is -1, must be in [0, 9007199254740992)
 6 regression = { law = "cosine", amplitude = [1] }
@@ -305,7 +307,7 @@ TEST(bad_scenarios, laws_and_their_parameters) {
 16 points = [[0, 0, 0]]
 ! s.toml:16:11: queries.points[0]: has 3 coordinates, the design has dim 4
 16 points = [[0, 0, 0, 0], [0]]
-! s.toml:16:25: queries.points[1]: has 1 elements, queries.points[0] has 4
+! s.toml:16:25: queries.points[1]: has 1 element, queries.points[0] has 4
 16 points = [0, 0, 0, 0]
 ! s.toml:16:11: queries.points[0]: is an integer, needs an array of numbers
 16 count = 4

@@ -18,6 +18,8 @@ void describe_stages(std::tuple<std::optional<Stages>...>, std::vector<LawDescri
   (out.push_back(describe_law<Stages>("mechanism")), ...);
 }
 
+constexpr double full_turn = 6.2832;  ///< 2 pi rounded up
+
 [[noreturn]] void reject_kind(const Value& value, const std::string& key, const char* needed) {
   std::string problem = std::string("is ") + value.kind() + ", needs " + needed;
   const std::string section = key.substr(0, key.find('.'));
@@ -33,13 +35,17 @@ void require_range(const Value& value, const std::string& key, const Range& rang
   if (!std::isfinite(number)) {
     reject_unfit(value.location, key, "is " + number_text(number) + ", needs a finite number");
   }
-  if (!range.holds(number)) {
-    // Angles, whose keys are called so, are in radians.
-    const bool degrees = key.find(".angle") != std::string::npos && std::abs(number) > range.high;
+  // Angles and phases, whose keys are called so, are in radians. A phase of more than a turn says
+  // nothing that one within it does not, and is degrees by mistake.
+  const bool is_phase = key.find(".phase") != std::string::npos;
+  const Range allowed = is_phase ? within(-full_turn, full_turn) : range;
+  if (!allowed.holds(number)) {
+    const bool is_angle = is_phase || key.find(".angle") != std::string::npos;
+    const bool degrees = is_angle && std::abs(number) > allowed.high;
     const std::string radians = formatted("%.4f", number * std::numbers::pi / 180);
     reject_unfit(
         value.location, key,
-        "is " + to_toml(value) + ", must be " + range_text(range) +
+        "is " + to_toml(value) + ", must be " + range_text(allowed) +
             (degrees ? " - in radians: " + to_toml(value) + " degrees are " + radians : ""));
   }
 }
@@ -82,7 +88,9 @@ void read_array(const Value& value, const std::string& key, const Range& range, 
     read_value((*elements)[i], element_key, range, out[i]);
     if (extents(out[i]) != extents(out[0])) {
       reject_unfit((*elements)[i].location, element_key,
-                   "has " + extents(out[i]) + " elements, " + key + "[0] has " + extents(out[0]));
+                   "has " + extents(out[i]) +
+                       (extents(out[i]) == "1" ? " element, " : " elements, ") + key + "[0] has " +
+                       extents(out[0]));
     }
   }
 }
