@@ -441,7 +441,7 @@ def check_in_browser(program, folder, pages):
             ("</style>", "h1{white-space:pre;width:2000px}</style>", "the page is"),
             ("</style>", "th.n{white-space:normal;max-width:1rem}</style>", "a name breaks"),
             ("</style>", "td.n{white-space:nowrap!important;font-size:20px}</style>", "a table is cut off"),
-            ("</style>", "td.n{white-space:nowrap;font-size:20px}</style>", "1280 px: a table is cut off"),
+            ("</style>", "td.n{white-space:nowrap!important;font-size:20px}</style>", "1280 px: a table is cut off"),
             ("</style>", ".long{overflow-wrap:normal}</style>", "narrow: a table is cut off"),
             ("</style>", "dd{min-width:40rem}</style>", "narrow: the page is"),
             ("</style>", ".narrow svg{width:40rem}</style>", "goes beyond the window"),
