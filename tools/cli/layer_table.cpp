@@ -94,9 +94,9 @@ std::string run_line(const RunResult& result) {
   });
   if (same) {
     const std::uint64_t done = first.estimates.replicates;
-    text = std::to_string(done);
+    text = count_text(static_cast<double>(done));
     if (done != first.condition->replicates) {
-      text += " of " + std::to_string(first.condition->replicates);
+      text += " of " + count_text(static_cast<double>(first.condition->replicates));
     }
     text += text == "1" ? " replicate, " : " replicates, ";
   }

@@ -47,9 +47,9 @@ std::string kernel_text(const Plan& plan) {
 }
 
 std::string replicates_text(const ConditionResult& one) {
-  const std::string done = std::to_string(one.estimates.replicates);
+  const std::string done = count_text(static_cast<double>(one.estimates.replicates));
   if (one.estimates.replicates == one.condition->replicates) return done;
-  return done + " of " + std::to_string(one.condition->replicates);
+  return done + " of " + count_text(static_cast<double>(one.condition->replicates));
 }
 
 const Plan& plan_of(const ConditionResult& one) {

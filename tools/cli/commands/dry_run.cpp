@@ -22,8 +22,10 @@ constexpr double measured_seconds = 0.1;
 std::string replicates_range(const Scenario& scenario) {
   const auto [least, most] = std::ranges::minmax_element(
       scenario.conditions, {}, [](const Condition& one) { return one.replicates; });
-  return std::to_string(least->replicates) +
-         (least->replicates == most->replicates ? "" : " to " + std::to_string(most->replicates));
+  const auto text = [](const Condition& one) {
+    return count_text(static_cast<double>(one.replicates));
+  };
+  return text(*least) + (least->replicates == most->replicates ? "" : " to " + text(*most));
 }
 
 std::string conditions_line(const Scenario& scenario) {
