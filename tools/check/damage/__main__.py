@@ -6,7 +6,7 @@ damage HEADLAB FORKS [--flips N] [--seed S] [--only NAME]... [--maker HEADLAB]
 
 Promised of every kind of file that the program writes and reads, and of every bit of it: the command refuses the
 file (exit code 1 or 2, one line on standard error), or shows and writes what it does of the whole file. It never
-ends by a signal, and takes no more than 1.5 GiB. N bits of each kind are drawn.
+ends by a signal, ends in 60 s, and takes no more than 1.5 GiB. N bits of each kind are drawn.
 
 NetCDF files are damaged twice: as they are, where the sum behind the last byte shows it, and without that sum, as a
 file to which another program appended, where a process of its own reads them first; there half of the places get
@@ -93,7 +93,7 @@ class Forks:
         return struct.unpack("i", answer)[0]
 
     def run(self):
-        """Exit code (of signal n: -n), standard output and standard error."""
+        """Exit code (of signal n: -n, of a command that does not end: None), standard output and standard error."""
         for file in self.output:
             file.truncate(0)
         os.write(self.asking, b"\n")
@@ -101,7 +101,7 @@ class Forks:
         if not select.select([self.answers], [], [], ENDS_S)[0]:
             os.kill(copy, signal.SIGKILL)
             self.number()
-            raise subprocess.TimeoutExpired(self.server.args, ENDS_S)
+            return None, b"", b""
         code = os.waitstatus_to_exitcode(self.number())
         return code, *(os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0) for file in self.output)
 
@@ -180,7 +180,9 @@ def try_kind(reader, content, count, draw):
         tried += 1
         now, what, error = reader.read(changed)
         problem = ""
-        if now in (1, 2) and error.startswith("headlab: ") and "signal" not in error:
+        if now is None:
+            problem = f"does not end in {ENDS_S} s"
+        elif now in (1, 2) and error.startswith("headlab: ") and "signal" not in error:
             refused += 1
         elif now < 0:
             problem = f"ended by signal {-now}"
