@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "engine/files/notes.h"
 #include "engine/files/words.h"
 #include "engine/moments/figure_name.h"
 #include "validation/claims/experiment.h"
@@ -482,6 +483,11 @@ Margin read_margin(const TableReader& reader) {
   table.allow({"relative"});
   table.required("relative", margin.value, at_least(0), "fraction of what is compared with");
   margin.relative = true;
+  if (margin.value >= 1) {
+    note(table.path("relative") + ": is " + number_text(margin.value) + ": " +
+         number_text(1 + margin.value) +
+         " times what is compared with still counts as equal to it, and so does 0");
+  }
   return margin;
 }
 
