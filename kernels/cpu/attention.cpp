@@ -5,10 +5,10 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "kernels/cpu/attention_arithmetic.h"
+#include "kernels/cpu/tile_memory.h"
 #include "kernels/parallel_for.h"
 
 namespace headlab {
@@ -26,17 +26,35 @@ Eigen::Index at(std::size_t i) {
   return static_cast<Eigen::Index>(i);
 }
 
+}  // namespace
+
+template <class T>
+struct AttentionMemory<T>::Parts {
+  std::vector<Panels<T>> keys, values;  ///< [G] of [k][S] and [S][e]
+  TileMemory<T> tiles;
+};
+
+template <class T>
+AttentionMemory<T>::AttentionMemory() : parts_(std::make_unique<Parts>()) {}
+template <class T>
+AttentionMemory<T>::~AttentionMemory() = default;
+
+namespace {
+
 /// What weighs the keys of every head.
 template <class T>
 class QueryWeights {
  public:
   using Rows = std::span<const std::uint32_t>;
 
-  QueryWeights(const AttentionRule& rule, const AttentionSequence<T>& sequence)
+  /// \param keys memory for them
+  QueryWeights(const AttentionRule& rule, const AttentionSequence<T>& sequence,
+               std::vector<Panels<T>>& keys)
       : sequence_(sequence), shape_(sequence.shape) {
+    keys.resize(shape_.groups);
     groups_.reserve(shape_.groups);
     for (std::size_t g = 0; g < shape_.groups; ++g) {
-      groups_.emplace_back(rule, shape_, rows_of(sequence.k, g, shape_.keys, shape_.k));
+      groups_.emplace_back(rule, shape_, rows_of(sequence.k, g, shape_.keys, shape_.k), keys[g]);
     }
   }
 
@@ -97,59 +115,29 @@ constexpr std::size_t columns_of_form = 32;
 
 /// x^T U x = x^T M x with zeros below the diagonal of U: half of the products.
 template <class T>
-std::vector<RowsOf<T>> triangular_forms(std::span<const Eigen::MatrixXd> metrics) {
-  std::vector<RowsOf<T>> forms;
+std::vector<Panels<T>> triangular_forms(std::span<const Eigen::MatrixXd> metrics) {
+  std::vector<Panels<T>> forms;
   for (const Eigen::MatrixXd& metric : metrics) {
     Eigen::MatrixXd form = 2 * metric;
     form.diagonal() = metric.diagonal();
     form.template triangularView<Eigen::StrictlyLower>().setZero();
-    forms.push_back(form.cast<T>());
+    const RowsOf<T> in_lanes = form.cast<T>();
+    const auto size = static_cast<std::size_t>(form.rows());
+    lane_arithmetic<T>().lay_out({in_lanes.data(), size, size, size}, forms.emplace_back());
   }
   return forms;
 }
-
-/// Numbers of tiles, one after another: pages of memory that are new cost as much as some of the
-/// products.
-template <class T>
-class TileMemory {
-  struct GiveBack {
-    TileMemory* to;
-    void operator()(T* numbers) const {
-      std::unique_ptr<T[]> owned(numbers);
-      const std::scoped_lock lock(to->mutex_);
-      to->free_.push_back(std::move(owned));
-    }
-  };
-
- public:
-  /// At least `size` numbers of any values; the same size at each call.
-  std::unique_ptr<T[], GiveBack> lend(std::size_t size) {
-    std::unique_ptr<T[]> numbers;
-    {
-      const std::scoped_lock lock(mutex_);
-      if (!free_.empty()) {
-        numbers = std::move(free_.back());
-        free_.pop_back();
-      }
-    }
-    if (numbers == nullptr) numbers = std::make_unique_for_overwrite<T[]>(size);
-    return {numbers.release(), GiveBack{this}};
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<T[]>> free_;
-};
 
 /// One tile: all heads over some queries.
 template <class T>
 class QueryTile {
  public:
+  /// \param values of each group
   /// \param weights memory for [H][rows][S]
-  QueryTile(const QueryWeights<T>& tiles, const AttentionSequence<T>& sequence,
-            std::span<const std::uint32_t> rows, T* weights)
-      : sequence_(sequence),
-        shape_(sequence.shape),
+  QueryTile(const QueryWeights<T>& tiles, const AttentionShape& shape,
+            const std::vector<Panels<T>>& values, std::span<const std::uint32_t> rows, T* weights)
+      : shape_(shape),
+        values_(values),
         tiles_(tiles),
         rows_(rows),
         keys_(tiles.range(rows)),
@@ -189,12 +177,11 @@ class QueryTile {
     sums.queries = static_cast<double>(seeing_);
     const std::size_t size = rows_.size() * keys_.size();
     const LaneRows<const T> heads{weights_, shape_.heads, size, size};
-    ByRows of_pairs(at(shape_.heads), at(shape_.heads));
-    lane_arithmetic<T>().product_transposed(
-        heads, heads, {of_pairs.data(), shape_.heads, shape_.heads, shape_.heads});
-    sums.overlap = of_pairs;
-    lane_arithmetic<T>().absolute_differences(heads, of_pairs.data());
-    sums.variation = (of_pairs + of_pairs.transpose()) / 2;
+    ByRows products(at(shape_.heads), at(shape_.heads)), differences = products;
+    lane_arithmetic<T>().compare_rows(heads, products.data(), differences.data());
+    sums.overlap = products.template selfadjointView<Eigen::Lower>();
+    sums.variation = differences.template selfadjointView<Eigen::Lower>();
+    sums.variation /= 2;
     for (std::size_t h = 0; h < shape_.heads; ++h) {
       for (std::size_t r = 0; r < rows_.size(); ++r) {
         const T* row = of_head(h) + r * keys_.size();
@@ -207,7 +194,7 @@ class QueryTile {
 
   /// At those of the queries that are in this tile.
   /// \param forms of the metrics
-  ExchangeSums exchange(const ExchangedQueries& asked, const std::vector<RowsOf<T>>& forms) const {
+  ExchangeSums exchange(const ExchangedQueries& asked, const std::vector<Panels<T>>& forms) const {
     ExchangeSums sums(shape_.heads);
     std::vector<std::uint32_t> own;
     std::vector<std::size_t> places;
@@ -246,7 +233,7 @@ class QueryTile {
       for (std::size_t j = 0; j < e; j += columns_of_form) {
         const std::size_t some = std::min(columns_of_form, e - j);
         lane_arithmetic<T>().product_in_double({in_lanes.data(), all_rows, j + some, e},
-                                               {forms[h].data() + j, j + some, some, e},
+                                               {forms[h], 0, j + some, j, some},
                                                {product.data() + j, all_rows, some, e});
       }
       for (std::size_t l = 0; l < shape_.heads; ++l) {
@@ -274,15 +261,15 @@ class QueryTile {
   /// Rows of weights times the values of a group [count][e].
   ByRows weighted(const T* weights, std::size_t count, KeyRange keys, std::size_t group) const {
     ByRows out(at(count), at(shape_.e));
-    const T* values = sequence_.v.data() + (group * shape_.keys + keys.begin) * shape_.e;
-    lane_arithmetic<T>().product_in_double({weights, count, keys.size(), keys.size()},
-                                           {values, keys.size(), shape_.e, shape_.e},
-                                           {out.data(), count, shape_.e, shape_.e});
+    lane_arithmetic<T>().product_in_double(
+        {weights, count, keys.size(), keys.size()},
+        PanelPart<T>{.of = values_[group], .first_row = keys.begin, .rows = keys.size()},
+        {out.data(), count, shape_.e, shape_.e});
     return out;
   }
 
-  const AttentionSequence<T>& sequence_;
   const AttentionShape& shape_;
+  const std::vector<Panels<T>>& values_;
   const QueryWeights<T>& tiles_;
   std::span<const std::uint32_t> rows_;
   KeyRange keys_;
@@ -336,24 +323,29 @@ void Attended<T>::leave_out_blind(std::vector<std::uint32_t>& rows) {
 template <class T>
 Attended<T> attend(const AttentionRule& rule, const AttentionSequence<T>& sequence,
                    std::span<const std::uint32_t> rows, bool pairs, int threads,
-                   const ExchangedQueries& exchanged) {
+                   const ExchangedQueries& exchanged, AttentionMemory<T>& memory) {
   const AttentionShape& shape = sequence.shape;
   Attended<T> out;
   out.z.resize(at(rows.size()), at(shape.heads * shape.e));
   out.log_sums.resize(at(shape.heads), at(rows.size()));
   out.pairs = HeadPairSums(pairs ? shape.heads : 0);
   out.exchange = ExchangeSums(shape.heads);
-  const QueryWeights<T> tiles(rule, sequence);
+  auto& [keys, values, of_tiles] = memory.parts();
+  const QueryWeights<T> tiles(rule, sequence, keys);
+  values.resize(shape.groups);
+  for (std::size_t g = 0; g < shape.groups; ++g) {
+    const T* const own = sequence.v.data() + g * shape.keys * shape.e;
+    lane_arithmetic<T>().lay_out({own, shape.keys, shape.e, shape.e}, values[g]);
+  }
   const std::size_t of_row = shape.heads * shape.keys;
   const std::size_t size = std::clamp(weights_in_tile / of_row, std::size_t{1}, max_tile_rows);
   std::vector<HeadPairSums> of_pairs((rows.size() + size - 1) / size);
   std::vector<ExchangeSums> exchanges(of_pairs.size());
-  const std::vector<RowsOf<T>> forms = triangular_forms<T>(exchanged.metrics);
-  TileMemory<T> memory;
+  const std::vector<Panels<T>> forms = triangular_forms<T>(exchanged.metrics);
   parallel_for(of_pairs.size(), threads, [&](std::size_t i) {
     const std::size_t first = i * size, count = std::min(size, rows.size() - first);
-    const auto lent = memory.lend(size * of_row);
-    const QueryTile<T> tile(tiles, sequence, rows.subspan(first, count), lent.get());
+    const auto lent = of_tiles.lend(size * of_row);
+    const QueryTile<T> tile(tiles, shape, values, rows.subspan(first, count), lent.get());
     tile.values(first, out);
     of_pairs[i] = pairs ? tile.pairs() : HeadPairSums(0);
     exchanges[i] = tile.exchange(exchanged, forms);
@@ -364,9 +356,18 @@ Attended<T> attend(const AttentionRule& rule, const AttentionSequence<T>& sequen
 }
 
 template <class T>
+Attended<T> attend(const AttentionRule& rule, const AttentionSequence<T>& sequence,
+                   std::span<const std::uint32_t> rows, bool pairs, int threads,
+                   const ExchangedQueries& exchanged) {
+  AttentionMemory<T> memory;
+  return attend(rule, sequence, rows, pairs, threads, exchanged, memory);
+}
+
+template <class T>
 std::vector<T> attention_weights(const AttentionRule& rule, const AttentionSequence<T>& sequence,
                                  std::size_t head, std::span<const std::uint32_t> rows) {
-  const QueryWeights<T> tiles(rule, sequence);
+  std::vector<Panels<T>> of_keys;
+  const QueryWeights<T> tiles(rule, sequence, of_keys);
   const std::size_t keys = sequence.shape.keys;
   std::vector<T> weights(rows.size() * keys);
   std::vector<double> log_sums(rows.size());
@@ -376,6 +377,14 @@ std::vector<T> attention_weights(const AttentionRule& rule, const AttentionSeque
 
 template struct Attended<float>;
 template struct Attended<double>;
+template class AttentionMemory<float>;
+template class AttentionMemory<double>;
+template Attended<float> attend(const AttentionRule&, const AttentionSequence<float>&,
+                                std::span<const std::uint32_t>, bool, int, const ExchangedQueries&,
+                                AttentionMemory<float>&);
+template Attended<double> attend(const AttentionRule&, const AttentionSequence<double>&,
+                                 std::span<const std::uint32_t>, bool, int, const ExchangedQueries&,
+                                 AttentionMemory<double>&);
 template Attended<float> attend(const AttentionRule&, const AttentionSequence<float>&,
                                 std::span<const std::uint32_t>, bool, int, const ExchangedQueries&);
 template Attended<double> attend(const AttentionRule&, const AttentionSequence<double>&,

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -71,8 +72,30 @@ struct Attended {
   void leave_out_blind(std::vector<std::uint32_t>& rows);
 };
 
+/// Keys and values of a sequence, laid out for products, and room for tiles of weights. It is kept
+/// from sequence to sequence: pages of memory that are new cost as much as some of the products.
+template <class T>
+class AttentionMemory {
+ public:
+  AttentionMemory();
+  ~AttentionMemory();
+  AttentionMemory(const AttentionMemory&) = delete;
+  AttentionMemory& operator=(const AttentionMemory&) = delete;
+
+  struct Parts;
+  Parts& parts() { return *parts_; }
+
+ private:
+  std::unique_ptr<Parts> parts_;
+};
+
 /// Attention over the queries `rows` of a sequence, ascending. The bits do not depend on `threads`.
 /// \param pairs whether pairs of heads are compared
+template <class T>
+Attended<T> attend(const AttentionRule& rule, const AttentionSequence<T>& sequence,
+                   std::span<const std::uint32_t> rows, bool pairs, int threads,
+                   const ExchangedQueries& exchanged, AttentionMemory<T>& memory);
+/// The same of one sequence alone.
 template <class T>
 Attended<T> attend(const AttentionRule& rule, const AttentionSequence<T>& sequence,
                    std::span<const std::uint32_t> rows, bool pairs, int threads,

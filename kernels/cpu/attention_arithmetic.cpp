@@ -15,152 +15,11 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
+#include "kernels/cpu/lane_products-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace headlab::HWY_NAMESPACE {
 namespace {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-template <class T>
-using Tag = hn::ScalableTag<T>;
-template <class T>
-using Lanes = hn::Vec<Tag<T>>;
-template <class T>
-constexpr std::size_t lanes_of = hn::MaxLanes(Tag<T>());
-
-/// Terms of a sum that are added in lanes before the sum goes on in double.
-constexpr std::size_t depth_of_block = 256;
-/// Rows of sums held in registers, two vectors each.
-constexpr std::size_t max_rows = HWY_TARGET <= HWY_AVX3 ? 12 : HWY_TARGET <= HWY_AVX2 ? 6 : 4;
-
-// ---- Products ----
-
-/// Terms a b of a sum.
-struct ProductTerm {
-  template <class V>
-  HWY_INLINE V operator()(V a, V b, V sum) const {
-    return hn::MulAdd(a, b, sum);
-  }
-};
-/// Terms (a - b)^2.
-struct DistanceTerm {
-  template <class V>
-  HWY_INLINE V operator()(V a, V b, V sum) const {
-    const V difference = hn::Sub(a, b);
-    return hn::MulAdd(difference, difference, sum);
-  }
-};
-
-/// Where a number of the left factor lies, from row to row and from term to term of a sum.
-struct Strides {
-  std::size_t row = 0, term = 1;
-};
-
-/// sums[r][c] = sum_k term(a(r, k), panel[k][c]), two vectors of columns.
-template <std::size_t Rows, class T, class Term>
-HWY_INLINE void sum_block(const T* a, Strides strides, std::size_t depth, const T* panel, T* sums,
-                          const Term& term) {
-  constexpr Tag<T> tag;
-  constexpr std::size_t lanes = lanes_of<T>;
-  Lanes<T> left[Rows], right[Rows];
-  for (std::size_t r = 0; r < Rows; ++r) left[r] = right[r] = hn::Zero(tag);
-  for (std::size_t k = 0; k < depth; ++k) {
-    const Lanes<T> b0 = hn::Load(tag, panel + 2 * k * lanes);
-    const Lanes<T> b1 = hn::Load(tag, panel + (2 * k + 1) * lanes);
-    for (std::size_t r = 0; r < Rows; ++r) {
-      const Lanes<T> factor = hn::Set(tag, a[r * strides.row + k * strides.term]);
-      left[r] = term(factor, b0, left[r]);
-      right[r] = term(factor, b1, right[r]);
-    }
-  }
-  for (std::size_t r = 0; r < Rows; ++r) {
-    hn::Store(left[r], tag, sums + 2 * r * lanes);
-    hn::Store(right[r], tag, sums + (2 * r + 1) * lanes);
-  }
-}
-
-/// Calls body.operator()<rows>() for 1 <= rows <= Max.
-template <std::size_t Max, class Body>
-HWY_INLINE void with_rows(std::size_t rows, const Body& body) {
-  if constexpr (Max > 1) {
-    if (rows < Max) return with_rows<Max - 1>(rows, body);
-  }
-  body.template operator()<Max>();
-}
-
-/// The left factor [rows][columns], which may lie by columns.
-template <class T>
-struct LeftFactor {
-  const T* data = nullptr;
-  std::size_t rows = 0, columns = 0;
-  Strides strides = {};
-};
-template <class T>
-HWY_INLINE LeftFactor<T> by_rows(LaneRows<const T> a) {
-  return {a.data, a.rows, a.columns, Strides{a.stride, 1}};
-}
-template <class T>
-HWY_INLINE LeftFactor<T> by_columns(LaneRows<const T> a) {
-  return {a.data, a.columns, a.rows, Strides{1, a.stride}};
-}
-
-/// \param panel [256][2 vectors] and sums [max_rows][2 vectors], to work in
-/// \param fill fill(j, columns, k, depth) copies that part of the right factor into the panel
-/// \param add to what stands in `out`
-template <class T, class Out, class Fill, class Term = ProductTerm>
-HWY_INLINE void product_by_panels(const LeftFactor<T>& a, std::size_t columns, LaneRows<Out> out,
-                                  const T* panel, const Fill& fill, const Term& term = {},
-                                  bool add = false) {
-  constexpr std::size_t width = 2 * lanes_of<T>;
-  HWY_ALIGN T sums[max_rows * width];
-  for (std::size_t j = 0; j < columns; j += width) {
-    const std::size_t some = std::min(width, columns - j);
-    for (std::size_t k = 0; k < a.columns || k == 0; k += depth_of_block) {
-      const std::size_t depth = std::min(depth_of_block, a.columns - k);
-      fill(j, some, k, depth);
-      for (std::size_t i = 0; i < a.rows; i += max_rows) {
-        const std::size_t rows = std::min(max_rows, a.rows - i);
-        with_rows<max_rows>(rows, [&]<std::size_t Rows>() HWY_ATTR {
-          sum_block<Rows>(a.data + i * a.strides.row + k * a.strides.term, a.strides, depth, panel,
-                          sums, term);
-        });
-        for (std::size_t r = 0; r < rows; ++r) {
-          Out* to = out.row(i + r) + j;
-          const T* from = sums + r * width;
-          for (std::size_t c = 0; c < some; ++c) {
-            to[c] = k == 0 && !add ? static_cast<Out>(from[c]) : to[c] + static_cast<Out>(from[c]);
-          }
-        }
-      }
-    }
-  }
-}
-
-template <class T, class Out, class Term = ProductTerm>
-HWY_INLINE void any_product(const LeftFactor<T>& a, LaneRows<const T> b, LaneRows<Out> out,
-                            T* panel, const Term& term = {}, bool add = false) {
-  constexpr std::size_t width = 2 * lanes_of<T>;
-  product_by_panels(
-      a, b.columns, out, panel,
-      [&](std::size_t j, std::size_t columns, std::size_t k, std::size_t depth) HWY_ATTR {
-        constexpr Tag<T> tag;
-        constexpr std::size_t lanes = lanes_of<T>;
-        for (std::size_t i = 0; i < depth; ++i) {
-          const T* from = b.row(k + i) + j;
-          T* to = panel + i * width;
-          if (columns == width) {
-            hn::Store(hn::LoadU(tag, from), tag, to);
-            hn::Store(hn::LoadU(tag, from + lanes), tag, to + lanes);
-          } else {
-            std::copy_n(from, columns, to);
-            std::fill_n(to + columns, width - columns, T(0));
-          }
-        }
-      },
-      term, add);
-}
-
-// ---- Rows ----
 
 /// The sum of term(i, count) over vectors of a row of n, in double every 16 vectors.
 template <class T, class Term>
@@ -195,24 +54,36 @@ HWY_INLINE void store_some(Lanes<T> x, T* p, std::size_t count) {
   }
 }
 
-/// Differences of a row from `Rows` others, of at most 64 vectors.
-template <std::size_t Rows, class T>
-HWY_INLINE void add_differences(const T* row, const T* others, std::size_t stride, std::size_t n,
-                                double* sums) {
+/// Products of `Rows` rows of at most 64 vectors with `Others` others, and absolute differences.
+template <std::size_t Rows, std::size_t Others, class T>
+HWY_INLINE void compare_block(const T* rows, const T* others, std::size_t stride, std::size_t n,
+                              std::size_t heads, double* products, double* differences) {
   constexpr Tag<T> tag;
   constexpr std::size_t lanes = lanes_of<T>;
-  Lanes<T> parts[Rows];
-  for (std::size_t r = 0; r < Rows; ++r) parts[r] = hn::Zero(tag);
+  Lanes<T> product[Rows][Others], difference[Rows][Others];
+  for (std::size_t r = 0; r < Rows; ++r) {
+    for (std::size_t o = 0; o < Others; ++o) product[r][o] = difference[r][o] = hn::Zero(tag);
+  }
   for (std::size_t i = 0; i < n; i += lanes) {
     const std::size_t count = std::min(lanes, n - i);
-    const Lanes<T> own = load_some(row + i, count);
+    Lanes<T> other[Others];
+    for (std::size_t o = 0; o < Others; ++o) other[o] = load_some(others + o * stride + i, count);
     for (std::size_t r = 0; r < Rows; ++r) {
-      const Lanes<T> other = load_some(others + r * stride + i, count);
-      parts[r] = hn::Add(parts[r], hn::Abs(hn::Sub(own, other)));
+      const Lanes<T> own = load_some(rows + r * stride + i, count);
+      for (std::size_t o = 0; o < Others; ++o) {
+        product[r][o] = hn::MulAdd(own, other[o], product[r][o]);
+        difference[r][o] = hn::Add(difference[r][o], hn::Abs(hn::Sub(own, other[o])));
+      }
     }
   }
   for (std::size_t r = 0; r < Rows; ++r) {
-    sums[r] += static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, parts[r])));
+    for (std::size_t o = 0; o < Others; ++o) {
+      const auto sum = [&](Lanes<T> part) HWY_ATTR {
+        return static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, part)));
+      };
+      products[r * heads + o] += sum(product[r][o]);
+      differences[r * heads + o] += sum(difference[r][o]);
+    }
   }
 }
 
@@ -228,39 +99,57 @@ class Arithmetic final : public LaneArithmetic<T> {
   HWY_ATTR void product_in_double(In a, In b, LaneRows<double> out) const override {
     any_product(by_rows(a), b, out, panel());
   }
-  HWY_ATTR void distances(In a, In b, LaneRows<T> out) const override {
-    any_product(by_rows(a), b, out, panel(), DistanceTerm{});
+  HWY_ATTR void lay_out(In b, Panels<T>& to) const override {
+    prepare(b.rows, b.columns, to);
+    for (std::size_t j = 0; j < b.columns; j += to.width) {
+      fill_panel(b.data + j, b.stride, std::min(to.width, b.columns - j), b.rows,
+                 to.numbers.get() + j * b.rows);
+    }
+  }
+  HWY_ATTR void lay_out_transposed(In b, Panels<T>& to) const override {
+    prepare(b.columns, b.rows, to);
+    for (std::size_t j = 0; j < b.rows; j += to.width) {
+      for (std::size_t k = 0; k < b.columns; k += depth_of_block) {
+        fill_panel_transposed(b.row(j) + k, b.stride, std::min(to.width, b.rows - j),
+                              std::min(depth_of_block, b.columns - k),
+                              to.numbers.get() + j * b.columns + k * to.width);
+      }
+    }
+  }
+  HWY_ATTR void product(In a, PanelPart<T> b, LaneRows<T> out) const override {
+    any_product(by_rows(a), b, out);
+  }
+  HWY_ATTR void product_in_double(In a, PanelPart<T> b, LaneRows<double> out) const override {
+    any_product(by_rows(a), b, out);
+  }
+  HWY_ATTR void product_of_columns(In a, PanelPart<T> b, LaneRows<double> out) const override {
+    any_product(by_columns(a), b, out);
+  }
+  HWY_ATTR void distances(In a, PanelPart<T> b, LaneRows<T> out) const override {
+    any_product(by_rows(a), b, out, DistanceTerm{});
   }
   HWY_ATTR void add_product_of_columns(In a, In b, LaneRows<T> out) const override {
-    any_product(by_columns(a), b, out, panel(), ProductTerm{}, true);
+    any_product(by_columns(a), b, out, panel(), true);
   }
   HWY_ATTR void product_of_columns(In a, In b, LaneRows<double> out) const override {
     any_product(by_columns(a), b, out, panel());
   }
-  HWY_ATTR void product_transposed(In a, In b, LaneRows<double> out) const override {
-    T* const columns_of_b = panel();
-    constexpr std::size_t width = 2 * lanes_of<T>;
-    product_by_panels(
-        by_rows(a), b.rows, out, columns_of_b,
-        [&](std::size_t j, std::size_t columns, std::size_t k, std::size_t depth) HWY_ATTR {
-          for (std::size_t c = 0; c < width; ++c) {
-            for (std::size_t i = 0; i < depth; ++i) {
-              columns_of_b[i * width + c] = c < columns ? b.row(j + c)[k + i] : T(0);
-            }
-          }
-        });
-  }
   /// Part after part of all rows, so that they are in the cache for all pairs.
-  HWY_ATTR void absolute_differences(In a, double* sums) const override {
-    constexpr std::size_t part = 64 * lanes_of<T>, at_once = 4;
-    std::fill_n(sums, a.rows * a.rows, 0.0);
+  HWY_ATTR void compare_rows(In a, double* products, double* differences) const override {
+    constexpr std::size_t part = 64 * lanes_of<T>, at_once = 2, others_at_once = 2;
+    std::fill_n(products, a.rows * a.rows, 0.0);
+    std::fill_n(differences, a.rows * a.rows, 0.0);
     for (std::size_t begin = 0; begin < a.columns; begin += part) {
       const std::size_t n = std::min(part, a.columns - begin);
-      for (std::size_t h = 1; h < a.rows; ++h) {
-        for (std::size_t l = 0; l < h; l += at_once) {
-          with_rows<at_once>(std::min(at_once, h - l), [&]<std::size_t Rows>() HWY_ATTR {
-            add_differences<Rows>(a.row(h) + begin, a.row(l) + begin, a.stride, n,
-                                  sums + h * a.rows + l);
+      for (std::size_t h = 0; h < a.rows; h += at_once) {
+        for (std::size_t l = 0; l <= h; l += others_at_once) {
+          const std::size_t rows = std::min(at_once, a.rows - h),
+                            others = std::min(others_at_once, a.rows - l), at = h * a.rows + l;
+          with_rows<at_once>(rows, [&]<std::size_t Rows>() HWY_ATTR {
+            with_rows<others_at_once>(others, [&]<std::size_t Others>() HWY_ATTR {
+              compare_block<Rows, Others>(a.row(h) + begin, a.row(l) + begin, a.stride, n, a.rows,
+                                          products + at, differences + at);
+            });
           });
         }
       }

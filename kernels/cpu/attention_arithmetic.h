@@ -5,18 +5,9 @@
 
 #include <cstddef>
 
+#include "kernels/cpu/lane_rows.h"
+
 namespace headlab {
-
-/// Rows of numbers, each contiguous.
-template <class T>
-struct LaneRows {
-  T* data = nullptr;
-  std::size_t rows = 0;
-  std::size_t columns = 0;
-  std::size_t stride = 0;  ///< from row to row
-
-  T* row(std::size_t i) const { return data + i * stride; }
-};
 
 /// Logits below this are those of keys that are not seen: an additive mask has the lowest number of
 /// its type, which is -65504 of float16.
@@ -45,18 +36,25 @@ class LaneArithmetic {
   virtual void product(LaneRows<const T> a, LaneRows<const T> b, LaneRows<T> out) const = 0;
   virtual void product_in_double(LaneRows<const T> a, LaneRows<const T> b,
                                  LaneRows<double> out) const = 0;
+  /// Lays a factor, or the transpose of one, out in panels, in the memory of those before.
+  virtual void lay_out(LaneRows<const T> b, Panels<T>& panels) const = 0;
+  virtual void lay_out_transposed(LaneRows<const T> b, Panels<T>& panels) const = 0;
+  /// The same products with a right factor in panels.
+  virtual void product(LaneRows<const T> a, PanelPart<T> b, LaneRows<T> out) const = 0;
+  virtual void product_in_double(LaneRows<const T> a, PanelPart<T> b,
+                                 LaneRows<double> out) const = 0;
+  virtual void product_of_columns(LaneRows<const T> a, PanelPart<T> b,
+                                  LaneRows<double> out) const = 0;
   /// out_ij = sum_k (a_ik - b_kj)^2, added up in the same way.
-  virtual void distances(LaneRows<const T> a, LaneRows<const T> b, LaneRows<T> out) const = 0;
-  /// out += a^T b, out = a^T b and out = a b^T.
+  virtual void distances(LaneRows<const T> a, PanelPart<T> b, LaneRows<T> out) const = 0;
+  /// out += a^T b and out = a^T b.
   virtual void add_product_of_columns(LaneRows<const T> a, LaneRows<const T> b,
                                       LaneRows<T> out) const = 0;
   virtual void product_of_columns(LaneRows<const T> a, LaneRows<const T> b,
                                   LaneRows<double> out) const = 0;
-  virtual void product_transposed(LaneRows<const T> a, LaneRows<const T> b,
-                                  LaneRows<double> out) const = 0;
-  /// sums[h][l] = sum_i |a_hi - a_li| of the rows of a, for l < h; with 64 terms to a lane before a
-  /// sum goes on in double.
-  virtual void absolute_differences(LaneRows<const T> a, double* sums) const = 0;
+  /// products[h][l] = sum_i a_hi a_li and differences[h][l] = sum_i |a_hi - a_li| of the rows of a,
+  /// for l <= h; with 64 terms to a lane before a sum goes on in double.
+  virtual void compare_rows(LaneRows<const T> a, double* products, double* differences) const = 0;
 
   /// Turns n products into weights, in their place. Returns the logarithm of the sum of
   /// exponentials, that of the sink with them; where no key is seen all weights are 0 and it is

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t weights_in_tile = std::size_t{1} << 18;
 constexpr std::size_t min_tile_rows = 12;
 constexpr std::size_t max_tile_rows = 48;
-/// Tiles of a task, which lays its keys side by side first.
+/// Tiles of a task, which lays its keys out first.
 constexpr std::size_t tiles_of_task = 16;
 
 template <class T>
@@ -26,20 +26,13 @@ LaneRows<const T> part(LaneRows<const T> rows, KeyRange range) {
 }
 
 template <class T>
-LaneRows<T> dense(T* data, std::size_t rows, std::size_t columns) {
-  return {data, rows, columns, columns};
+PanelPart<T> columns_of(const Panels<T>& all, KeyRange range) {
+  return {.of = all, .first_column = range.begin, .columns = range.size()};
 }
 
-/// [columns][stride] of rows; strides that are powers of two would meet in one set of the cache.
 template <class T>
-std::size_t lay_side_by_side(LaneRows<const T> rows, std::vector<T>& out) {
-  const std::size_t stride = (rows.rows + 15) / 16 * 16 + 16;
-  out.assign(rows.columns * stride, T(0));
-  for (std::size_t s = 0; s < rows.rows; ++s) {
-    const T* row = rows.row(s);
-    for (std::size_t i = 0; i < rows.columns; ++i) out[i * stride + s] = row[i];
-  }
-  return stride;
+LaneRows<T> dense(T* data, std::size_t rows, std::size_t columns) {
+  return {data, rows, columns, columns};
 }
 
 std::size_t tile_rows(const AttentionShape& shape) {
@@ -68,11 +61,11 @@ class GroupGradients {
       : batch_(batch), shape_(batch.shape), sequence_(sequence), to_(to) {
     const AttentionHead<T> head = batch.head(sequence, first_head);
     const std::size_t group = shape_.group(first_head);
-    if (head.v.data != nullptr) value_stride_ = lay_side_by_side(head.v, values_);
+    if (head.v.data != nullptr) lane_arithmetic<T>().lay_out_transposed(head.v, values_);
     const std::size_t keys = (sequence * shape_.groups + group) * shape_.keys;
     if (to.k != nullptr) k_ = dense(to.k + keys * shape_.k, shape_.keys, shape_.k);
     if (to.v != nullptr) v_ = dense(to.v + keys * shape_.e, shape_.keys, shape_.e);
-    weights_of_.emplace(batch.rule, shape_, head.k, batch.distances);
+    weights_of_.emplace(batch.rule, shape_, head.k, keys_, batch.distances);
   }
 
   void add(std::size_t h, const AttentionUpstream<T>& upstream, const std::atomic<bool>* stop) {
@@ -112,7 +105,7 @@ class GroupGradients {
       lane_arithmetic<T>().add_product_of_columns(weights, g, rows_of(v_, keys));
     }
     if (head.v.data != nullptr) {
-      lane_arithmetic<T>().product(g, {values_.data() + keys.begin, shape_.e, wide, value_stride_},
+      lane_arithmetic<T>().product(g, columns_of(values_, keys),
                                    dense(slopes_.data(), count, wide));
     }
     for (std::size_t r = 0; r < count; ++r) {
@@ -189,8 +182,7 @@ class GroupGradients {
   std::size_t sequence_ = 0;
   const AttentionGradients<T>& to_;
   std::optional<HeadWeights<T>> weights_of_;
-  std::vector<T> values_;  ///< [e][stride]
-  std::size_t value_stride_ = 0;
+  Panels<T> keys_, values_;  ///< [k][S] and [e][S]
   LaneRows<T> k_, v_;
   std::vector<T> weights_, slopes_, columns_;
   std::vector<double> log_sums_;
@@ -200,8 +192,10 @@ class GroupGradients {
 
 template <class T>
 HeadWeights<T>::HeadWeights(const AttentionRule& rule, const AttentionShape& shape,
-                            LaneRows<const T> keys, bool distances)
-    : rule_(rule), shape_(shape), distances_(distances), stride_(lay_side_by_side(keys, keys_)) {}
+                            LaneRows<const T> keys, Panels<T>& laid_out, bool distances)
+    : rule_(rule), shape_(shape), distances_(distances), keys_(laid_out) {
+  lane_arithmetic<T>().lay_out_transposed(keys, laid_out);
+}
 
 template <class T>
 KeyRange HeadWeights<T>::own_range(std::size_t t) const {
@@ -238,7 +232,7 @@ void HeadWeights<T>::products(std::span<const AttentionHead<T>> heads, Rows rows
   }
   const std::size_t all = heads.size() * rows.size();
   const auto left = dense<const T>(queries.data(), all, shape_.k);
-  const LaneRows<const T> right{keys_.data() + keys.begin, shape_.k, keys.size(), stride_};
+  const PanelPart<T> right = columns_of(keys_, keys);
   if (distances_) {
     lane_arithmetic<T>().distances(left, right, dense(out, all, keys.size()));
   } else {
@@ -309,7 +303,9 @@ void attend_heads(const AttentionBatch<T>& batch, int threads, const std::atomic
     const std::size_t begin = task % parts * of_task;
     const std::size_t end = std::min(begin + of_task, shape.queries);
     const std::size_t heads = shape.heads / shape.groups;
-    const HeadWeights<T> weigher(batch.rule, shape, batch.head(b, g * heads).k, batch.distances);
+    Panels<T> keys_of_group;
+    const HeadWeights<T> weigher(batch.rule, shape, batch.head(b, g * heads).k, keys_of_group,
+                                 batch.distances);
     std::vector<T> weights;
     std::vector<double> sums;
     for (std::size_t h = g * heads; h < (g + 1) * heads; ++h) {

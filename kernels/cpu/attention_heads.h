@@ -68,9 +68,10 @@ class HeadWeights {
   using Rows = std::span<const std::uint32_t>;
 
   /// \param keys [S][k]
+  /// \param laid_out memory for them
   /// \param distances logits are squared distances and not products, times the scale
   HeadWeights(const AttentionRule& rule, const AttentionShape& shape, LaneRows<const T> keys,
-              bool distances = false);
+              Panels<T>& laid_out, bool distances = false);
 
   /// All keys that some query of the rows may see by mask and window.
   KeyRange range(Rows rows) const;
@@ -96,8 +97,7 @@ class HeadWeights {
   const AttentionRule& rule_;
   const AttentionShape& shape_;
   bool distances_ = false;
-  std::vector<T> keys_;  ///< [k][stride]: a product takes the keys side by side
-  std::size_t stride_ = 0;
+  const Panels<T>& keys_;  ///< [k][S]
 };
 
 /// Sequences of one shape.

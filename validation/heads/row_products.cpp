@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/cpu/attention_arithmetic.h"
 #include "kernels/parallel_for.h"
@@ -49,6 +50,21 @@ RowsOf<T> some_columns(const RowsOf<T>& a, Index first, Index count) {
   return a.middleCols(first, count);
 }
 
+template <class T>
+RowsOf<T> some_columns(const Panels<T>& a, Index first, Index count) {
+  RowsOf<T> some(static_cast<Index>(a.rows), count);
+  const auto width = static_cast<Index>(a.width);
+  for (Index begin = 0; begin < count;) {
+    const Index panel = (first + begin) / width, in_panel = (first + begin) % width;
+    const Index wide = std::min(width - in_panel, count - begin);
+    const Eigen::Map<const RowsOf<T>> all(a.numbers.get() + panel * width * some.rows(),
+                                          some.rows(), width);
+    some.middleCols(begin, wide) = all.middleCols(in_panel, wide);
+    begin += wide;
+  }
+  return some;
+}
+
 }  // namespace
 
 template <class T>
@@ -75,16 +91,38 @@ std::size_t product_blocks(Index columns) {
   return static_cast<std::size_t>((columns + rows_of_task - 1) / rows_of_task);
 }
 
+namespace {
+
+/// The same of columns that lie in panels.
+template <class T>
+void over_products(const Panels<T>& a, int threads,
+                   const std::function<void(const ProductBlock&)>& take) {
+  over_blocks(static_cast<Index>(a.columns), threads, [&](Index first, Index count) {
+    RowsOf<double> rows(count, first + count);
+    const RowsOf<T> some = some_columns(a, first, count);
+    lane_arithmetic<T>().product_of_columns(
+        lanes(some), PanelPart<T>{.of = a, .columns = static_cast<std::size_t>(first + count)},
+        lanes(rows));
+    take({static_cast<std::size_t>(first / rows_of_task), first, rows});
+  });
+}
+
+template <class T>
+MatrixXd all_products(const Panels<T>& a, int threads) {
+  const auto size = static_cast<Index>(a.columns);
+  MatrixXd out = MatrixXd::Zero(size, size);
+  over_products<T>(a, threads, [&](const ProductBlock& block) { add_block(block, out); });
+  return out;
+}
+
+}  // namespace
+
 template <class T>
 void over_products_of_columns(const RowsOf<T>& a, int threads,
                               const std::function<void(const ProductBlock&)>& take) {
-  over_blocks(a.cols(), threads, [&](Index first, Index count) {
-    RowsOf<double> rows(count, first + count);
-    const RowsOf<T> some = some_columns(a, first, count);
-    lane_arithmetic<T>().product_of_columns(lanes(some), lanes(a, 0, a.rows(), rows.cols()),
-                                            lanes(rows));
-    take({static_cast<std::size_t>(first / rows_of_task), first, rows});
-  });
+  Panels<T> panels;
+  lane_arithmetic<T>().lay_out(lanes(a), panels);
+  over_products(panels, threads, take);
 }
 
 void add_block(const ProductBlock& block, MatrixXd& to) {
@@ -96,24 +134,17 @@ void add_block(const ProductBlock& block, MatrixXd& to) {
 
 template <class T>
 MatrixXd products_of_columns(const RowsOf<T>& a, int threads) {
-  MatrixXd out = MatrixXd::Zero(a.cols(), a.cols());
-  over_products_of_columns<T>(a, threads,
-                              [&](const ProductBlock& block) { add_block(block, out); });
-  return out;
+  Panels<T> panels;
+  lane_arithmetic<T>().lay_out(lanes(a), panels);
+  return all_products(panels, threads);
 }
 
 template <class T>
-MatrixXd products_of_rows(const RowsOf<T>& a, int threads) {
-  MatrixXd out(a.rows(), a.rows());
-  over_blocks(a.rows(), threads, [&](Index first, Index count) {
-    // The longer factor to the left: the right one is turned around part by part.
-    RowsOf<double> columns(first + count, count);
-    lane_arithmetic<T>().product_transposed(lanes(a, 0, first + count), lanes(a, first, count),
-                                            lanes(columns));
-    out.middleCols(first, count).topRows(first + count) = columns;
-    out.middleRows(first, count).leftCols(first) = columns.topRows(first).transpose();
-  });
-  return out;
+MatrixXd products_of_rows(RowsOf<T> a, int threads) {
+  Panels<T> panels;
+  lane_arithmetic<T>().lay_out_transposed(lanes(std::as_const(a)), panels);
+  a.resize(0, 0);
+  return all_products(panels, threads);
 }
 
 template RowsOf<double> row_product(const RowsOf<float>&, const RowsOf<float>&, int);
@@ -125,7 +156,7 @@ template void over_products_of_columns(const RowsOf<double>&, int,
                                        const std::function<void(const ProductBlock&)>&);
 template MatrixXd products_of_columns(const RowsOf<float>&, int);
 template MatrixXd products_of_columns(const RowsOf<double>&, int);
-template MatrixXd products_of_rows(const RowsOf<float>&, int);
-template MatrixXd products_of_rows(const RowsOf<double>&, int);
+template MatrixXd products_of_rows(RowsOf<float>, int);
+template MatrixXd products_of_rows(RowsOf<double>, int);
 
 }  // namespace headlab

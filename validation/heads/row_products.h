@@ -44,8 +44,8 @@ void add_block(const ProductBlock& block, Eigen::MatrixXd& to);
 template <class T>
 Eigen::MatrixXd products_of_columns(const RowsOf<T>& a, int threads);
 
-/// a a^T: half of the products.
+/// a a^T: half of the products. \param a let go of before there are products
 template <class T>
-Eigen::MatrixXd products_of_rows(const RowsOf<T>& a, int threads);
+Eigen::MatrixXd products_of_rows(RowsOf<T> a, int threads);
 
 }  // namespace headlab
