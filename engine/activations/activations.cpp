@@ -173,24 +173,32 @@ std::optional<double> LayerActivations::number(const std::string& name) const {
   return value;
 }
 
+void LayerActivations::fail_not_finite(const std::string& name, std::size_t b,
+                                       std::size_t position) const {
+  std::vector<std::uint64_t> shape = info(name).shape;
+  shape[0] = 1;
+  fail(name,
+       "is not finite at " + element_text(shape, position) + " of sequence " + std::to_string(b));
+}
+
 template <class T>
-std::vector<T> LayerActivations::item(const std::string& name, std::size_t b) const {
-  std::vector<T> numbers;
-  if constexpr (std::is_same_v<T, float>) {
-    numbers = file_->read_singles(name_of(name), b, 1);
-  } else {
-    numbers = file_->read(name_of(name), b, 1);
-  }
+void LayerActivations::read_item(const std::string& name, std::size_t b,
+                                 std::vector<T>& numbers) const {
+  const std::string full = name_of(name);
+  numbers.resize(file_->numbers_in_item(full));
+  file_->read_item(full, b, numbers);
+  const auto wrong = first_not_finite(std::span<const T>(numbers));
+  if (!wrong) return;
   const bool may_hide = name == "bias";
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    if (std::isfinite(numbers[i])) continue;
-    if (!may_hide || numbers[i] != -std::numeric_limits<T>::infinity()) {
-      std::vector<std::uint64_t> shape = info(name).shape;
-      shape[0] = 1;
-      fail(name,
-           "is not finite at " + element_text(shape, i) + " of sequence " + std::to_string(b));
-    }
+  for (std::size_t i = *wrong; i < numbers.size(); ++i) {
+    const bool hides = may_hide && numbers[i] == -std::numeric_limits<T>::infinity();
+    if (!std::isfinite(numbers[i]) && !hides) fail_not_finite(name, b, i);
   }
+}
+
+std::vector<double> LayerActivations::item(const std::string& name, std::size_t b) const {
+  std::vector<double> numbers;
+  read_item(name, b, numbers);
   return numbers;
 }
 
@@ -286,48 +294,42 @@ void LayerActivations::read_documents() {
 
 template <class T>
 AttentionSequence<T> LayerActivations::sequence(std::size_t b) const {
-  AttentionSequence<T> out = without_queries<T>(b);
-  out.q = item<T>("q", b);
+  AttentionSequence<T> out;
+  read_sequence(b, {}, out);
   return out;
 }
 
 template <class T>
-AttentionSequence<T> LayerActivations::sequence(std::size_t b,
-                                                std::vector<std::uint32_t> queries) const {
-  AttentionSequence<T> out = without_queries<T>(b);
-  const std::vector<double> q = file_->read_rows(name_of("q"), b, queries);
-  for (std::size_t i = 0; i < q.size(); ++i) {
-    if (std::isfinite(q[i])) continue;
-    const std::size_t row = i / shape_.k, head = row / queries.size();
-    const std::size_t at = (head * shape_.queries + queries[row % queries.size()]) * shape_.k;
-    fail("q", "is not finite at " +
-                  element_text({1, shape_.heads, shape_.queries, shape_.k}, at + i % shape_.k) +
-                  " of sequence " + std::to_string(b));
-  }
-  out.q.reserve(q.size());
-  for (const double number : q) out.q.push_back(static_cast<T>(number));
-  out.held = std::move(queries);
-  return out;
-}
-
-template <class T>
-AttentionSequence<T> LayerActivations::without_queries(std::size_t b) const {
-  AttentionSequence<T> out{.shape = shape_, .k = item<T>("k", b), .v = item<T>("v", b)};
+void LayerActivations::read_sequence(std::size_t b, std::span<const std::uint32_t> queries,
+                                     AttentionSequence<T>& out) const {
+  out.shape = shape_;
+  read_item("k", b, out.k);
+  read_item("v", b, out.v);
   const auto place = [&](const char* name) { return info(name).shape[0] == 1 ? 0 : b; };
-  if (has("bias")) out.bias = item<T>("bias", place("bias"));
+  if (has("bias")) read_item("bias", place("bias"), out.bias);
+  out.unseen.clear();
   if (has("mask")) {
     for (const double seen : item("mask", place("mask"))) out.unseen.push_back(seen == 0 ? 1 : 0);
   }
   out.padding = padding(b);
-  return out;
+  out.held.clear();
+  if (queries.empty()) return read_item("q", b, out.q);
+  out.held.assign(queries.begin(), queries.end());
+  out.q.resize(shape_.heads * queries.size() * shape_.k);
+  file_->read_rows(name_of("q"), b, queries, out.q);
+  if (const auto wrong = first_not_finite(std::span<const T>(out.q))) {
+    const std::size_t row = *wrong / shape_.k, head = row / queries.size();
+    const std::size_t at = (head * shape_.queries + queries[row % queries.size()]) * shape_.k;
+    fail_not_finite("q", b, at + *wrong % shape_.k);
+  }
 }
 
 template AttentionSequence<float> LayerActivations::sequence(std::size_t) const;
 template AttentionSequence<double> LayerActivations::sequence(std::size_t) const;
-template AttentionSequence<float> LayerActivations::sequence(std::size_t,
-                                                             std::vector<std::uint32_t>) const;
-template AttentionSequence<double> LayerActivations::sequence(std::size_t,
-                                                              std::vector<std::uint32_t>) const;
+template void LayerActivations::read_sequence(std::size_t, std::span<const std::uint32_t>,
+                                              AttentionSequence<float>&) const;
+template void LayerActivations::read_sequence(std::size_t, std::span<const std::uint32_t>,
+                                              AttentionSequence<double>&) const;
 
 /// Of each key, not 0 where it is padding; empty where none is.
 std::vector<unsigned char> LayerActivations::padding(std::size_t b) const {
@@ -383,15 +385,13 @@ Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> LayerActivatio
     const {
   Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> maps(
       static_cast<Index>(columns()), static_cast<Index>(d()));
-  T* to = maps.data();
+  const std::size_t size = shape_.e * d();
   for (std::size_t h = 0; h < shape_.heads; ++h) {
-    const std::vector<double> own = file_->read(name_of("W_O"), h, 1);
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      if (!std::isfinite(own[i])) {
-        fail("W_O", "is not finite at " + element_text(info("W_O").shape, h * own.size() + i));
-      }
-      *to++ = static_cast<T>(own[i]);
-    }
+    const std::span<T> own(maps.data() + h * size, size);
+    file_->read_item(name_of("W_O"), h, own);
+    const auto wrong = first_not_finite(std::span<const T>(own));
+    if (wrong)
+      fail("W_O", "is not finite at " + element_text(info("W_O").shape, h * size + *wrong));
   }
   return maps;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,9 +62,11 @@ class LayerActivations {
   /// What attention needs of sequence b. \tparam T float or double
   template <class T>
   AttentionSequence<T> sequence(std::size_t b) const;
-  /// The same with these of its queries alone, ascending.
+  /// The same in the memory of another, with these of its queries alone, ascending, or with all
+  /// where there are none of these.
   template <class T>
-  AttentionSequence<T> sequence(std::size_t b, std::vector<std::uint32_t> queries) const;
+  void read_sequence(std::size_t b, std::span<const std::uint32_t> queries,
+                     AttentionSequence<T>& out) const;
   /// Keys of a sequence that are not padding, ascending.
   std::vector<std::uint32_t> keys(std::size_t b) const;
   /// Queries of a sequence that are not padding, ascending.
@@ -76,10 +79,11 @@ class LayerActivations {
   std::string name_of(const std::string& name) const;
   std::optional<double> number(const std::string& name) const;
   std::string text(const std::string& name) const;
-  template <class T = double>
-  std::vector<T> item(const std::string& name, std::size_t b) const;
+  [[noreturn]] void fail_not_finite(const std::string& name, std::size_t b,
+                                    std::size_t position) const;
   template <class T>
-  AttentionSequence<T> without_queries(std::size_t b) const;
+  void read_item(const std::string& name, std::size_t b, std::vector<T>& numbers) const;
+  std::vector<double> item(const std::string& name, std::size_t b) const;
   std::vector<unsigned char> padding(std::size_t b) const;
   void read_shape();
   void read_rule();

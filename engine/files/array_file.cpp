@@ -22,9 +22,6 @@ namespace {
 
 constexpr std::size_t max_axes_of_entry = 5;
 
-/// Numbers that are converted at a time.
-constexpr std::uint64_t piece_of_numbers = std::uint64_t{1} << 16;
-
 class NpzFile : public FlatArrayFile {
  public:
   explicit NpzFile(const std::string& path)
@@ -51,19 +48,31 @@ class NpzFile : public FlatArrayFile {
   }
 
  protected:
-  std::vector<double> numbers(const std::string& name, std::uint64_t first,
-                              std::uint64_t count) override {
-    const auto whole = whole_.find(name);
-    if (whole != whole_.end()) {
-      const auto some = std::span(whole->second).subspan(first, count);
-      return {some.begin(), some.end()};
-    }
-    const NpyParts& parts = parts_.at(name);
-    const std::uint64_t begin = parts.place(first), end = parts.place(first + count);
-    return parts.numbers(zip_.read(name + std::string(ending), begin, end - begin), first);
+  void numbers(const std::string& name, std::uint64_t first, std::span<double> to) override {
+    take(name, first, to);
+  }
+  void numbers(const std::string& name, std::uint64_t first, std::span<float> to) override {
+    take(name, first, to);
   }
 
  private:
+  template <class T>
+  void take(const std::string& name, std::uint64_t first, std::span<T> to) {
+    const auto whole = whole_.find(name);
+    if (whole != whole_.end()) {
+      std::ranges::transform(std::span(whole->second).subspan(first, to.size()), to.begin(),
+                             [](double number) { return static_cast<T>(number); });
+      return;
+    }
+    const NpyParts& parts = parts_.at(name);
+    const std::string entry = name + std::string(ending);
+    const auto wrong =
+        read_numbers(parts.type(), to, [&](std::uint64_t done, std::span<char> bytes) {
+          zip_.read(entry, parts.place(first + done), bytes);
+        });
+    if (wrong) parts.fail_not_finite(first + *wrong);
+  }
+
   static constexpr std::string_view ending = ".npy";
 
   ZipFile zip_;
@@ -85,9 +94,11 @@ class SafetensorsArrays : public FlatArrayFile {
   }
 
  protected:
-  std::vector<double> numbers(const std::string& name, std::uint64_t first,
-                              std::uint64_t count) override {
-    return file_.read_part(name, first, count);
+  void numbers(const std::string& name, std::uint64_t first, std::span<double> to) override {
+    file_.read_part(name, first, to);
+  }
+  void numbers(const std::string& name, std::uint64_t first, std::span<float> to) override {
+    file_.read_part(name, first, to);
   }
 
  private:
@@ -187,13 +198,19 @@ class JoinedFiles : public ArrayFile {
                            std::uint64_t count) override {
     return places_.at(name)->read(name, first, count);
   }
-  std::vector<float> read_singles(const std::string& name, std::uint64_t first,
-                                  std::uint64_t count) override {
-    return places_.at(name)->read_singles(name, first, count);
+  void read_item(const std::string& name, std::uint64_t item, std::span<double> to) override {
+    places_.at(name)->read_item(name, item, to);
   }
-  std::vector<double> read_rows(const std::string& name, std::uint64_t item,
-                                std::span<const std::uint32_t> rows) override {
-    return places_.at(name)->read_rows(name, item, rows);
+  void read_item(const std::string& name, std::uint64_t item, std::span<float> to) override {
+    places_.at(name)->read_item(name, item, to);
+  }
+  void read_rows(const std::string& name, std::uint64_t item, std::span<const std::uint32_t> rows,
+                 std::span<double> to) override {
+    places_.at(name)->read_rows(name, item, rows, to);
+  }
+  void read_rows(const std::string& name, std::uint64_t item, std::span<const std::uint32_t> rows,
+                 std::span<float> to) override {
+    places_.at(name)->read_rows(name, item, rows, to);
   }
 
  private:
@@ -210,58 +227,85 @@ std::uint64_t ArrayFile::numbers_in_item(const std::string& name) const {
   return count;
 }
 
-std::vector<float> ArrayFile::read_singles(const std::string& name, std::uint64_t first,
-                                           std::uint64_t count) {
-  const std::vector<double> numbers = read(name, first, count);
-  return {numbers.begin(), numbers.end()};
+namespace {
+
+template <class T>
+void put_rounded(std::span<const double> numbers, std::span<T> to) {
+  std::ranges::transform(numbers, to.begin(), [](double number) { return static_cast<T>(number); });
 }
 
-std::vector<double> ArrayFile::read_rows(const std::string& name, std::uint64_t item,
-                                         std::span<const std::uint32_t> rows) {
-  const std::vector<std::uint64_t>& shape = arrays_.at(name).shape;
-  const std::vector<double> all = read(name, item, 1);
-  std::vector<double> some;
-  some.reserve(shape[1] * rows.size() * shape[3]);
+/// Calls take(row, place) for the rows of an item and for where they go; both count numbers.
+template <class Take>
+void over_rows(const std::vector<std::uint64_t>& shape, std::span<const std::uint32_t> rows,
+               const Take& take) {
+  std::uint64_t place = 0;
   for (std::uint64_t table = 0; table < shape[1]; ++table) {
     for (const std::uint32_t row : rows) {
-      const auto numbers = std::span(all).subspan((table * shape[2] + row) * shape[3], shape[3]);
-      some.insert(some.end(), numbers.begin(), numbers.end());
+      take((table * shape[2] + row) * shape[3], place);
+      place += shape[3];
     }
   }
-  return some;
 }
 
-std::vector<double> FlatArrayFile::read_rows(const std::string& name, std::uint64_t item,
-                                             std::span<const std::uint32_t> rows) {
-  const std::vector<std::uint64_t>& shape = arrays_.at(name).shape;
-  std::vector<double> some;
-  some.reserve(shape[1] * rows.size() * shape[3]);
-  for (std::uint64_t table = item * shape[1]; table < (item + 1) * shape[1]; ++table) {
-    for (const std::uint32_t row : rows) {
-      const auto read = numbers(name, (table * shape[2] + row) * shape[3], shape[3]);
-      some.insert(some.end(), read.begin(), read.end());
-    }
-  }
-  return some;
+template <class T>
+void put_rows(const std::vector<double>& item, const std::vector<std::uint64_t>& shape,
+              std::span<const std::uint32_t> rows, std::span<T> to) {
+  over_rows(shape, rows, [&](std::uint64_t row, std::uint64_t place) {
+    put_rounded(std::span(item).subspan(row, shape[3]), to.subspan(place, shape[3]));
+  });
+}
+
+}  // namespace
+
+void ArrayFile::read_item(const std::string& name, std::uint64_t item, std::span<double> to) {
+  put_rounded(std::span<const double>(read(name, item, 1)), to);
+}
+
+void ArrayFile::read_item(const std::string& name, std::uint64_t item, std::span<float> to) {
+  put_rounded(std::span<const double>(read(name, item, 1)), to);
+}
+
+void ArrayFile::read_rows(const std::string& name, std::uint64_t item,
+                          std::span<const std::uint32_t> rows, std::span<double> to) {
+  put_rows(read(name, item, 1), arrays_.at(name).shape, rows, to);
+}
+
+void ArrayFile::read_rows(const std::string& name, std::uint64_t item,
+                          std::span<const std::uint32_t> rows, std::span<float> to) {
+  put_rows(read(name, item, 1), arrays_.at(name).shape, rows, to);
+}
+
+void FlatArrayFile::read_rows(const std::string& name, std::uint64_t item,
+                              std::span<const std::uint32_t> rows, std::span<double> to) {
+  const std::uint64_t first = item * numbers_in_item(name), columns = arrays_.at(name).shape[3];
+  over_rows(arrays_.at(name).shape, rows, [&](std::uint64_t row, std::uint64_t place) {
+    numbers(name, first + row, to.subspan(place, columns));
+  });
+}
+
+void FlatArrayFile::read_rows(const std::string& name, std::uint64_t item,
+                              std::span<const std::uint32_t> rows, std::span<float> to) {
+  const std::uint64_t first = item * numbers_in_item(name), columns = arrays_.at(name).shape[3];
+  over_rows(arrays_.at(name).shape, rows, [&](std::uint64_t row, std::uint64_t place) {
+    numbers(name, first + row, to.subspan(place, columns));
+  });
+}
+
+void FlatArrayFile::read_item(const std::string& name, std::uint64_t item, std::span<double> to) {
+  numbers(name, item * numbers_in_item(name), to);
+}
+
+void FlatArrayFile::read_item(const std::string& name, std::uint64_t item, std::span<float> to) {
+  numbers(name, item * numbers_in_item(name), to);
 }
 
 std::vector<double> FlatArrayFile::read(const std::string& name, std::uint64_t first,
                                         std::uint64_t count) {
   const std::uint64_t item = numbers_in_item(name);
-  return numbers(name, first * item, count * item);
-}
-
-std::vector<float> FlatArrayFile::read_singles(const std::string& name, std::uint64_t first,
-                                               std::uint64_t count) {
-  const std::uint64_t item = numbers_in_item(name), begin = first * item, all = count * item;
-  std::vector<float> singles;
-  singles.reserve(all);
-  for (std::uint64_t at = 0; at < all; at += piece_of_numbers) {
-    for (const double number : numbers(name, begin + at, std::min(all - at, piece_of_numbers))) {
-      singles.push_back(static_cast<float>(number));
-    }
-  }
-  return singles;
+  require_file_memory(source_, count * item, sizeof(double));
+  std::vector<double> all(count * item);
+  numbers(name, first * item, all);
+  return all;
 }
 
 std::vector<double> ArrayFile::read(const std::string& name) {

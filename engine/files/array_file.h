@@ -34,18 +34,20 @@ class ArrayFile {
   /// -infinity where the array was not read from a file. Throws InvalidInput.
   virtual std::vector<double> read(const std::string& name, std::uint64_t first,
                                    std::uint64_t count) = 0;
-  /// The same rounded to float32, where the file can without all of them in float64 before.
-  virtual std::vector<float> read_singles(const std::string& name, std::uint64_t first,
-                                          std::uint64_t count);
+  /// An item alone, put where it is wanted, in float64 or rounded to float32.
+  virtual void read_item(const std::string& name, std::uint64_t item, std::span<double> to);
+  virtual void read_item(const std::string& name, std::uint64_t item, std::span<float> to);
   /// Of item `item` of an array [items][tables][rows][n]: some rows of each table, ascending.
-  virtual std::vector<double> read_rows(const std::string& name, std::uint64_t item,
-                                        std::span<const std::uint32_t> rows);
+  virtual void read_rows(const std::string& name, std::uint64_t item,
+                         std::span<const std::uint32_t> rows, std::span<double> to);
+  virtual void read_rows(const std::string& name, std::uint64_t item,
+                         std::span<const std::uint32_t> rows, std::span<float> to);
   /// All of an array, or the number that it is.
   std::vector<double> read(const std::string& name);
+  std::uint64_t numbers_in_item(const std::string& name) const;
 
  protected:
   explicit ArrayFile(std::string source) : source_(std::move(source)) {}
-  std::uint64_t numbers_in_item(const std::string& name) const;
 
   std::string source_;
   std::map<std::string, ArrayInfo> arrays_;
@@ -58,17 +60,19 @@ class FlatArrayFile : public ArrayFile {
   using ArrayFile::read;
   std::vector<double> read(const std::string& name, std::uint64_t first,
                            std::uint64_t count) override;
-  std::vector<float> read_singles(const std::string& name, std::uint64_t first,
-                                  std::uint64_t count) override;
+  void read_item(const std::string& name, std::uint64_t item, std::span<double> to) override;
+  void read_item(const std::string& name, std::uint64_t item, std::span<float> to) override;
   /// Reads no others, however many there are.
-  std::vector<double> read_rows(const std::string& name, std::uint64_t item,
-                                std::span<const std::uint32_t> rows) override;
+  void read_rows(const std::string& name, std::uint64_t item, std::span<const std::uint32_t> rows,
+                 std::span<double> to) override;
+  void read_rows(const std::string& name, std::uint64_t item, std::span<const std::uint32_t> rows,
+                 std::span<float> to) override;
 
  protected:
   using ArrayFile::ArrayFile;
-  /// Numbers first, .., first + count - 1 of an array; finite as those of read().
-  virtual std::vector<double> numbers(const std::string& name, std::uint64_t first,
-                                      std::uint64_t count) = 0;
+  /// Numbers first, first + 1, .. of an array; finite as those of read().
+  virtual void numbers(const std::string& name, std::uint64_t first, std::span<double> to) = 0;
+  virtual void numbers(const std::string& name, std::uint64_t first, std::span<float> to) = 0;
 };
 
 /// How arrays are read whose axes have names, which they have in NetCDF.

@@ -61,8 +61,14 @@ TEST(ArrayFile, ReadsSomeRowsOfTheTablesOfAnItem) {
       expected.insert(expected.end(), begin, begin + 8);
     }
   }
-  EXPECT_EQ(file->read_rows("q", 5, rows), expected);
-  EXPECT_EQ(file->ArrayFile::read_rows("q", 5, rows), expected);
+  std::vector<double> found(expected.size()), in_general(expected.size());
+  file->read_rows("q", 5, rows, found);
+  EXPECT_EQ(found, expected);
+  file->ArrayFile::read_rows("q", 5, rows, in_general);
+  EXPECT_EQ(in_general, expected);
+  std::vector<float> singles(expected.size());
+  file->read_rows("q", 5, rows, singles);
+  EXPECT_EQ(std::vector<double>(singles.begin(), singles.end()), expected);
 }
 
 class NetcdfArrays : public FolderTest {};

@@ -78,7 +78,10 @@ std::unique_ptr<std::istream> open_regular(const std::string& path) {
     reject({path}, "", "is not a regular file");
   }
   errno = 0;
-  auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
+  auto file = std::make_unique<std::ifstream>();
+  // Parts are read as they are asked for: a buffer would be filled anew for each.
+  file->rdbuf()->pubsetbuf(nullptr, 0);
+  file->open(path, std::ios::binary);
   if (!*file) reject({path}, "", std::string("cannot be opened: ") + std::strerror(errno));
   return file;
 }
@@ -86,15 +89,20 @@ std::unique_ptr<std::istream> open_regular(const std::string& path) {
 std::string read_bytes(std::istream& bytes, const std::string& source, std::uint64_t first,
                        std::uint64_t count) {
   std::string part(count, '\0');
+  read_bytes(bytes, source, first, part);
+  return part;
+}
+
+void read_bytes(std::istream& bytes, const std::string& source, std::uint64_t first,
+                std::span<char> to) {
   errno = 0;
   bytes.clear();
   bytes.seekg(static_cast<std::streamoff>(first));
-  bytes.read(part.data(), static_cast<std::streamsize>(count));
+  bytes.read(to.data(), static_cast<std::streamsize>(to.size()));
   if (bytes.bad()) {
     throw RunFailed(one_line(source) + ": cannot be read (" + std::strerror(errno) + ")");
   }
   if (!bytes) reject({source}, "", "became shorter while it was read");
-  return part;
 }
 
 std::string first_bytes(const std::string& path, std::size_t count) {

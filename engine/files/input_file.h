@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <istream>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace headlab {
@@ -42,6 +43,10 @@ std::unique_ptr<std::istream> open_regular(const std::string& path);
 /// read, and InvalidInput where there are fewer.
 std::string read_bytes(std::istream& bytes, const std::string& source, std::uint64_t first,
                        std::uint64_t count);
+
+/// The same, put where they are wanted.
+void read_bytes(std::istream& bytes, const std::string& source, std::uint64_t first,
+                std::span<char> to);
 
 /// The first bytes of a file, at most `count`; none where no regular file is. Throws as InputFile
 /// does.

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstring>
+#include <iterator>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -16,16 +16,13 @@ namespace headlab {
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little);
-
 constexpr std::string_view magic = "\x93NUMPY";
 /// The data begin at a multiple of this, as NumPy writes it.
 constexpr std::size_t alignment = 64;
 
 /// What the header says.
 struct Header {
-  char kind = 'f';  ///< f, i, u or b
-  std::size_t item = 8;
+  StoredType type = StoredType::float64;
   bool fortran = false;
   std::vector<std::uint64_t> shape;
 };
@@ -120,16 +117,17 @@ class HeaderParser {
     const std::string type(quoted());
     const bool ordered = type.size() == 3 && (type[0] == '<' || (type[0] == '|' && type[2] == '1'));
     if (!ordered) unknown_type(type);
-    header.kind = type[1];
-    header.item = static_cast<std::size_t>(type[2] - '0');
-    const std::size_t item = header.item;
-    const bool size_of_float = item == 2 || item == 4 || item == 8;
-    const bool known = header.kind == 'f'   ? size_of_float
-                       : header.kind == 'b' ? item == 1
-                                            : size_of_float || item == 1;
-    if (!known || std::string_view("fiub").find(header.kind) == std::string_view::npos) {
-      unknown_type(type);
-    }
+    constexpr std::pair<std::string_view, StoredType> types[] = {
+        {"f8", StoredType::float64},    {"f4", StoredType::float32},
+        {"f2", StoredType::float16},    {"i8", StoredType::signed64},
+        {"i4", StoredType::signed32},   {"i2", StoredType::signed16},
+        {"i1", StoredType::signed8},    {"u8", StoredType::unsigned64},
+        {"u4", StoredType::unsigned32}, {"u2", StoredType::unsigned16},
+        {"u1", StoredType::unsigned8},  {"b1", StoredType::unsigned8}};
+    const auto found = std::ranges::find(types, std::string_view(type).substr(1),
+                                         &std::pair<std::string_view, StoredType>::first);
+    if (found == std::end(types)) unknown_type(type);
+    header.type = found->second;
   }
 
   [[noreturn]] void unknown_type(const std::string& type) const {
@@ -143,35 +141,6 @@ class HeaderParser {
   std::string_view left_;
   const std::string& source_;
 };
-
-template <class T>
-double number_at(const char* from) {
-  T item;
-  std::memcpy(&item, from, sizeof item);
-  return static_cast<double>(item);
-}
-
-double (*item_reader(const Header& header))(const char*) {
-  switch (header.item) {
-    case 1:
-      return header.kind == 'i' ? number_at<std::int8_t> : number_at<std::uint8_t>;
-    case 2:
-      if (header.kind == 'f') {
-        return [](const char* from) {
-          std::uint16_t bits = 0;
-          std::memcpy(&bits, from, sizeof bits);
-          return from_half(bits);
-        };
-      }
-      return header.kind == 'i' ? number_at<std::int16_t> : number_at<std::uint16_t>;
-    case 4:
-      if (header.kind == 'f') return number_at<float>;
-      return header.kind == 'i' ? number_at<std::int32_t> : number_at<std::uint32_t>;
-    default:
-      if (header.kind == 'f') return number_at<double>;
-      return header.kind == 'i' ? number_at<std::int64_t> : number_at<std::uint64_t>;
-  }
-}
 
 /// Goes through the elements of a Fortran-ordered array as C order has them.
 class FortranPositions {
@@ -203,20 +172,6 @@ class FortranPositions {
 };
 
 }  // namespace
-
-double from_half(std::uint16_t bits) {
-  const int exponent = bits >> 10 & 31;
-  const int fraction = bits & 1023;
-  double size = 0;
-  if (exponent == 31) {
-    size = fraction == 0 ? HUGE_VAL : std::nan("");
-  } else if (exponent == 0) {
-    size = std::ldexp(fraction, -24);
-  } else {
-    size = std::ldexp(1024 + fraction, exponent - 25);
-  }
-  return (bits & 0x8000) != 0 ? -size : size;
-}
 
 std::uint64_t little_endian(std::string_view bytes) {
   std::uint64_t number = 0;
@@ -296,7 +251,7 @@ Layout layout_of(std::string_view bytes, std::uint64_t size, const std::string& 
   if (empty) fail("has no numbers: its shape is " + shape_text(header.shape));
   std::uint64_t wanted = 0;
   const std::uint64_t there = size - layout.offset;
-  overflow = overflow || __builtin_mul_overflow(count, header.item, &wanted);
+  overflow = overflow || __builtin_mul_overflow(count, bytes_of(header.type), &wanted);
   if (overflow || wanted != there) {
     fail("has " + std::to_string(there) + " bytes of numbers, its shape " +
          shape_text(header.shape) + " needs " +
@@ -311,11 +266,11 @@ Layout layout_of(std::string_view bytes, std::uint64_t size, const std::string& 
   reject({source}, "", "element " + element_text(shape, position) + " is not finite");
 }
 
-NumberKind kind_of(char type, std::size_t item) {
-  return type != 'f' ? NumberKind::whole
-         : item == 8 ? NumberKind::exact
-         : item == 4 ? NumberKind::single
-                     : NumberKind::half;
+NumberKind kind_of(StoredType type) {
+  return type == StoredType::float64   ? NumberKind::exact
+         : type == StoredType::float32 ? NumberKind::single
+         : type == StoredType::float16 ? NumberKind::half
+                                       : NumberKind::whole;
 }
 
 }  // namespace
@@ -331,8 +286,7 @@ NpyParts::NpyParts(std::string_view start, std::uint64_t size, std::string sourc
                    std::size_t min_axes, std::size_t max_axes)
     : source_(std::move(source)) {
   Layout layout = layout_of(start, size, source_, min_axes, max_axes);
-  type_ = layout.header.kind;
-  item_ = layout.header.item;
+  type_ = layout.header.type;
   offset_ = layout.offset;
   // One axis alone has one order.
   in_order_ = !layout.header.fortran || layout.header.shape.size() < 2;
@@ -340,33 +294,29 @@ NpyParts::NpyParts(std::string_view start, std::uint64_t size, std::string sourc
 }
 
 NumberKind NpyParts::kind() const {
-  return kind_of(type_, item_);
+  return kind_of(type_);
 }
 
-std::vector<double> NpyParts::numbers(std::string_view bytes, std::uint64_t first) const {
-  const auto read = item_reader({.kind = type_, .item = item_});
-  std::vector<double> all(bytes.size() / item_);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    all[i] = read(bytes.data() + i * item_);
-    if (!std::isfinite(all[i])) fail_not_finite(source_, shape_, first + i);
-  }
-  return all;
+void NpyParts::fail_not_finite(std::uint64_t position) const {
+  headlab::fail_not_finite(source_, shape_, position);
 }
 
 NpyArray parse_npy_array(std::string_view bytes, const std::string& source, std::size_t min_axes,
                          std::size_t max_axes) {
   const auto [header, offset, count] = layout_of(bytes, bytes.size(), source, min_axes, max_axes);
   const std::string_view left = bytes.substr(offset);
-  const auto read = item_reader(header);
-  FortranPositions fortran(header.shape);
-  NpyArray array{.kind = kind_of(header.kind, header.item),
-                 .shape = header.shape,
-                 .values = std::vector<double>(count)};
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t at = header.fortran ? fortran.next() : i;
-    array.values[i] = read(left.data() + at * header.item);
-    if (!std::isfinite(array.values[i])) fail_not_finite(source, header.shape, i);
+  NpyArray array{
+      .kind = kind_of(header.type), .shape = header.shape, .values = std::vector<double>(count)};
+  convert_run(header.type, left.data(), std::span(array.values));
+  if (header.fortran) {
+    const std::vector<double> in_file = std::move(array.values);
+    FortranPositions fortran(header.shape);
+    array.values.clear();
+    array.values.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) array.values.push_back(in_file[fortran.next()]);
   }
+  const auto wrong = first_not_finite(std::span<const double>(array.values));
+  if (wrong) fail_not_finite(source, header.shape, *wrong);
   return array;
 }
 
@@ -400,32 +350,35 @@ NpyRows read_npy_rows(const std::function<void(char*, std::size_t)>& read, std::
   std::string before = start.substr(offset);
 
   NpyRows table{.rows = header.shape[0], .columns = header.shape.size() == 2 ? header.shape[1] : 1};
-  const bool fits_float32 = header.kind == 'f' ? header.item <= 4 : header.item <= 2;
+  const std::size_t size_of_item = bytes_of(header.type);
+  const bool fits_float32 = size_of_item <= 2 || header.type == StoredType::float32;
   require_file_memory(source, count, fits_float32 ? sizeof(float) : sizeof(double));
   if (fits_float32) {
     table.single.resize(count);
   } else {
     table.exact.resize(count);
   }
-  const auto number = item_reader(header);
+  std::vector<double> values;
   std::size_t first_wrong = count;
   std::string piece;
   for (std::size_t done = 0; done < count;) {
-    const std::size_t items = std::min<std::size_t>(count - done, (1 << 20) / header.item);
+    const std::size_t items = std::min<std::size_t>(count - done, (1 << 20) / size_of_item);
     piece = std::exchange(before, {});
     const std::size_t there = piece.size();
-    piece.resize(items * header.item);
+    piece.resize(items * size_of_item);
     read(piece.data() + there, piece.size() - there);
-    for (std::size_t i = 0; i < items; ++i, ++done) {
+    values.resize(items);
+    convert_run(header.type, piece.data(), std::span(values));
+    for (const double value : values) {
       const std::size_t at =
           header.fortran ? done % table.rows * table.columns + done / table.rows : done;
-      const double value = number(piece.data() + i * header.item);
       if (!std::isfinite(value)) first_wrong = std::min(first_wrong, at);
       if (fits_float32) {
         table.single[at] = static_cast<float>(value);
       } else {
         table.exact[at] = value;
       }
+      ++done;
     }
   }
   if (first_wrong < count) fail_not_finite(source, header.shape, first_wrong);

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/files/stored_numbers.h"
+
 namespace headlab {
 
 /// What the numbers of an array are kept as.
@@ -55,24 +57,21 @@ class NpyParts {
   /// Numbers that follow one another in the array do so in the file.
   bool in_order() const { return in_order_; }
   /// Where number `first` stands in the file, in one in order.
-  std::uint64_t place(std::uint64_t first) const { return offset_ + first * item_; }
-  /// Numbers first, first + 1, .. from their bytes. Throws InvalidInput where one is not finite.
-  std::vector<double> numbers(std::string_view bytes, std::uint64_t first) const;
+  std::uint64_t place(std::uint64_t first) const { return offset_ + first * bytes_of(type_); }
+  StoredType type() const { return type_; }
+  /// Says that number `position` is not finite. Throws InvalidInput.
+  [[noreturn]] void fail_not_finite(std::uint64_t position) const;
 
  private:
   std::string source_;
   std::vector<std::uint64_t> shape_;
-  char type_;  ///< f, i, u or b
-  std::size_t item_;
+  StoredType type_;
   bool in_order_;
   std::uint64_t offset_;
 };
 
 /// The text of an NPY file that holds one text of NumPy ("<U6"); nothing for other files.
 std::optional<std::string> npy_text(std::string_view bytes);
-
-/// A number of 16 bits as IEEE 754 has it.
-double from_half(std::uint16_t bits);
 
 /// A table of finite numbers.
 struct NpyRows {

@@ -188,8 +188,10 @@ void ZipFile::check(const std::string& name) {
   const Entry& entry = entries_.at(name);
   unpackings_.erase(name);
   uLong sum = crc32_z(0, nullptr, 0);
+  std::string room(std::min<std::uint64_t>(piece_size, entry.size), '\0');
   for (std::uint64_t at = 0; at < entry.size; at += piece_size) {
-    const std::string piece = read(name, at, piece_size);
+    const auto piece = std::span(room).first(std::min<std::uint64_t>(piece_size, entry.size - at));
+    read(name, at, piece);
     sum = crc32_z(sum, reinterpret_cast<const Bytef*>(piece.data()), piece.size());
   }
   // No more comes out than its size says.
@@ -208,9 +210,20 @@ std::string ZipFile::read(const std::string& name, std::uint64_t first, std::uin
   first = std::min(first, entry.size);
   count = std::min(count, entry.size - first);
   if (count > piece_size) require_file_memory(source_, count, 1);
-  if (!entry.deflated) return read_bytes(*bytes_, source_, entry.begin + first, count);
+  std::string content(count, '\0');
+  read(name, first, std::span(content));
+  return content;
+}
+
+void ZipFile::read(const std::string& name, std::uint64_t first, std::span<char> to) {
+  const Entry& entry = entries_.at(name);
+  if (!entry.deflated) return read_bytes(*bytes_, source_, entry.begin + first, to);
+  const std::uint64_t count = to.size();
   std::unique_ptr<Unpacking>& from = unpackings_[name];
-  if (from && from->has(first, count)) return from->last();
+  if (from && from->has(first, count)) {
+    std::ranges::copy(from->last(), to.begin());
+    return;
+  }
   if (!from || from->position() > first) from = std::make_unique<Unpacking>();
   while (from->position() < first) {
     const std::uint64_t left = first - from->position();
@@ -220,7 +233,7 @@ std::string ZipFile::read(const std::string& name, std::uint64_t first, std::uin
   if (content.size() != count) {
     reject({source_}, "", "has entry " + one_line(name, 80) + " that does not unpack");
   }
-  return content;
+  std::ranges::copy(content, to.begin());
 }
 
 }  // namespace headlab

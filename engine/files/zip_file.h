@@ -7,6 +7,7 @@
 #include <istream>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace headlab {
@@ -33,6 +34,8 @@ class ZipFile {
   /// At most `count` bytes of the content from byte `first` on. What is deflated is unpacked from
   /// where the last part of the entry ended, or from its beginning. Throws InvalidInput.
   std::string read(const std::string& name, std::uint64_t first, std::uint64_t count);
+  /// The same, put where they are wanted; the content has as many.
+  void read(const std::string& name, std::uint64_t first, std::span<char> to);
 
  private:
   class Unpacking;

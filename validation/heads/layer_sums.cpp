@@ -8,8 +8,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
-#include "kernels/draws.h"
-#include "kernels/philox.h"
+#include "validation/heads/drawn_queries.h"
 
 namespace headlab {
 namespace {
@@ -17,66 +16,6 @@ namespace {
 using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
-
-/// Heads are exchanged at one in eight of the drawn queries, and at 16 or more.
-constexpr std::size_t drawn_of_exchanged = 8, min_exchanged = 16;
-
-/// Tokens with what puts them in an order that is drawn.
-using Ordered = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
-Ordered drawn_order(const std::vector<std::uint32_t>& tokens, std::size_t b, std::uint64_t seed) {
-  const std::uint64_t stream = subsequence(Purpose::queries_choice, b);
-  Ordered all;
-  for (const std::uint32_t t : tokens) all.emplace_back(philox(seed, stream, t).w[0], t);
-  return all;
-}
-
-/// Some of the tokens, ascending, drawn without replacement.
-std::vector<std::uint32_t> drawn(std::vector<std::uint32_t> tokens, std::size_t b,
-                                 const HeadSetting& setting) {
-  if (setting.queries == 0 || setting.queries >= tokens.size()) return tokens;
-  Ordered ordered = drawn_order(tokens, b, setting.seed);
-  std::ranges::sort(ordered);
-  tokens.clear();
-  for (std::size_t i = 0; i < setting.queries; ++i) tokens.push_back(ordered[i].second);
-  std::ranges::sort(tokens);
-  return tokens;
-}
-
-/// Tokens that stand for others too.
-struct WeightedTokens {
-  std::vector<std::uint32_t> tokens;
-  std::vector<double> weights;
-};
-
-/// An exchange costs as many products of values as there are groups: of drawn queries a part is
-/// taken, whose error the standard error over documents has in it.
-std::size_t max_exchanged(const HeadSetting& setting) {
-  if (setting.queries == 0) return setting.exchange_queries;
-  return std::min(setting.exchange_queries,
-                  std::max(min_exchanged, setting.queries / drawn_of_exchanged));
-}
-
-/// Heads differ most at the first tokens, which have few keys: those are taken, and one drawn of
-/// each part of equal length of the others.
-WeightedTokens drawn_for_exchange(const std::vector<std::uint32_t>& tokens, std::size_t b,
-                                  const HeadSetting& setting) {
-  const std::size_t most = max_exchanged(setting);
-  if (most >= tokens.size()) return {tokens, std::vector<double>(tokens.size(), 1.0)};
-  const Ordered ordered = drawn_order(tokens, b, setting.seed);
-  const std::size_t whole = most / 2, rest = tokens.size() - whole, parts = most - whole;
-  WeightedTokens out;
-  for (std::size_t i = 0; i < whole; ++i) {
-    out.tokens.push_back(tokens[i]);
-    out.weights.push_back(1);
-  }
-  for (std::size_t i = 0; i < parts; ++i) {
-    const std::size_t begin = whole + i * rest / parts, end = whole + (i + 1) * rest / parts;
-    const auto part = std::span(ordered).subspan(begin, end - begin);
-    out.tokens.push_back(std::ranges::min_element(part)->second);
-    out.weights.push_back(static_cast<double>(part.size()));
-  }
-  return out;
-}
 
 template <class T>
 RowsOf<T> rows_at(const TokenRows& all, const std::vector<std::uint32_t>& tokens) {
@@ -102,12 +41,22 @@ bool only_drawn(const LayerActivations& layer) {
   return !layer.has("z") && !layer.has("grad_z") && !layer.has("grad_output");
 }
 
+/// Throws InvalidInput where numbers of a sequence are so large that it has no weights.
+void require_logits(const LayerActivations& layer, std::size_t b, const TokenRows& log_sums) {
+  constexpr double most = std::numeric_limits<double>::max();
+  if ((log_sums.array() <= most).all()) return;
+  reject({layer.source()}, "layer " + std::to_string(layer.number()),
+         "products of queries and keys of sequence " + std::to_string(b) +
+             " are too large for its type of numbers");
+}
+
 /// z of the tokens of a sequence, of which those are taken out that see no key.
 template <class T>
 RowsOf<T> given_or_attended(const LayerActivations& layer, std::size_t b,
                             std::vector<std::uint32_t>& tokens, int threads) {
   if (layer.has("z")) return rows_at<T>(layer.rows("z", b), tokens);
   Attended<T> found = attend(layer.rule(), layer.sequence<T>(b), tokens, false, threads);
+  require_logits(layer, b, found.log_sums);
   found.leave_out_blind(tokens);
   return std::move(found.z);
 }
@@ -155,19 +104,22 @@ class Summation {
   RowsOf<T> values(std::size_t b, std::vector<std::uint32_t>& tokens, DocumentSums& to) {
     tokens = layer_.tokens(b);
     if (!of_weights_) return given_or_attended<T>(layer_, b, tokens, threads_);
-    std::vector<std::uint32_t> some = drawn(tokens, b, setting_);
-    const AttentionSequence<T> sequence =
-        some.size() < tokens.size() ? layer_.sequence<T>(b, some) : layer_.sequence<T>(b);
-    add_responses(b, sequence, to);
-    const WeightedTokens of_exchange = drawn_for_exchange(some, b, setting_);
-    Attended<T> found = attend(layer_.rule(), sequence, some, true, threads_,
-                               {of_exchange.tokens, of_exchange.weights, metrics_});
+    const TokenDraw draw(setting_, tokens.size(), b);
+    std::vector<std::uint32_t> some = draw.of(tokens);
+    layer_.read_sequence<T>(b, draw.all() ? std::vector<std::uint32_t>() : some, sequence_);
+    add_responses(b, draw, to);
+    const WeightedTokens of_exchange = draw.for_exchange(some);
+    Attended<T> found = attend(layer_.rule(), sequence_, some, true, threads_,
+                               {of_exchange.tokens, of_exchange.weights, metrics_}, memory_);
+    require_logits(layer_, b, found.log_sums);
+    // With all queries these are much of the memory, and new pages little of the time.
+    if (draw.all()) sequence_ = {};
     to.pairs.add(found.pairs);
     to.exchange.add(found.exchange);
     const std::size_t asked = some.size();
     found.leave_out_blind(some);
     sums_.blind += asked - some.size();
-    if (asked == tokens.size() || only_drawn(layer_)) {
+    if (draw.all() || only_drawn(layer_)) {
       tokens = std::move(some);
       if (!layer_.has("z")) return std::move(found.z);
     }
@@ -175,14 +127,14 @@ class Summation {
   }
 
   /// Of as many keys as queries are drawn.
-  void add_responses(std::size_t b, const AttentionSequence<T>& sequence, DocumentSums& to) const {
-    const std::vector<std::uint32_t> keys = drawn(layer_.keys(b), b, setting_);
+  void add_responses(std::size_t b, const TokenDraw& draw, DocumentSums& to) const {
+    const std::vector<std::uint32_t> keys = draw.of(layer_.keys(b));
     if (keys.size() < 2) return;
     const AttentionShape& shape = layer_.shape();
     const auto e = static_cast<Index>(shape.e);
     RowsOf<T> values(static_cast<Index>(keys.size()), static_cast<Index>(shape.groups) * e);
     for (std::size_t g = 0; g < shape.groups; ++g) {
-      const Eigen::Map<const RowsOf<T>> all(sequence.v.data() + g * shape.keys * shape.e,
+      const Eigen::Map<const RowsOf<T>> all(sequence_.v.data() + g * shape.keys * shape.e,
                                             static_cast<Index>(shape.keys), e);
       for (std::size_t i = 0; i < keys.size(); ++i) {
         values.row(static_cast<Index>(i)).segment(static_cast<Index>(g) * e, e) = all.row(keys[i]);
@@ -281,6 +233,8 @@ class Summation {
   int threads_;
   LayerSums& sums_;
   std::vector<MatrixXd> metrics_;
+  AttentionSequence<T> sequence_;  ///< the last one, whose memory is that of the next
+  AttentionMemory<T> memory_;
   TokenRows maps_;  ///< [d][H e] where gradients by z follow from those by the output
 };
 

@@ -13,6 +13,7 @@
 #include "engine/files/json_reader.h"
 #include "engine/files/json_syntax.h"
 #include "engine/files/npy_file.h"
+#include "engine/files/stored_numbers.h"
 
 namespace headlab {
 
@@ -35,15 +36,17 @@ std::optional<std::uint64_t> bytes_of_type(std::string_view type) {
   return {};
 }
 
-double from_bfloat(std::uint16_t bits) {
-  return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
-}
-
-template <class T>
-T item_at(const char* from) {
-  T item;
-  std::memcpy(&item, from, sizeof item);
-  return item;
+/// That of a tensor whose numbers are read.
+std::optional<StoredType> type_named(std::string_view name) {
+  constexpr std::pair<std::string_view, StoredType> types[] = {
+      {"F64", StoredType::float64},   {"F32", StoredType::float32},  {"F16", StoredType::float16},
+      {"BF16", StoredType::bfloat16}, {"I64", StoredType::signed64}, {"I32", StoredType::signed32},
+      {"I16", StoredType::signed16},  {"I8", StoredType::signed8},   {"U8", StoredType::unsigned8},
+      {"BOOL", StoredType::unsigned8}};
+  for (const auto& [known, type] : types) {
+    if (known == name) return type;
+  }
+  return {};
 }
 
 /// To nearest, halves to even.
@@ -65,26 +68,6 @@ std::uint16_t to_half(double number) {
   const int offset = normal ? (exponent - 2 + bias) * 1024 : 0;
   const unsigned bits = static_cast<unsigned>(offset + static_cast<int>(steps));
   return static_cast<std::uint16_t>(sign | std::min(bits, 0x7c00U));
-}
-
-double (*item_reader(std::string_view type))(const char*) {
-  static_assert(std::endian::native == std::endian::little);
-  if (type == "F64") return [](const char* p) { return item_at<double>(p); };
-  if (type == "F32") return [](const char* p) { return static_cast<double>(item_at<float>(p)); };
-  if (type == "F16") return [](const char* p) { return from_half(item_at<std::uint16_t>(p)); };
-  if (type == "BF16") return [](const char* p) { return from_bfloat(item_at<std::uint16_t>(p)); };
-  if (type == "I64")
-    return [](const char* p) { return static_cast<double>(item_at<std::int64_t>(p)); };
-  if (type == "I32")
-    return [](const char* p) { return static_cast<double>(item_at<std::int32_t>(p)); };
-  if (type == "I16")
-    return [](const char* p) { return static_cast<double>(item_at<std::int16_t>(p)); };
-  if (type == "I8")
-    return [](const char* p) { return static_cast<double>(item_at<std::int8_t>(p)); };
-  if (type == "U8" || type == "BOOL") {
-    return [](const char* p) { return static_cast<double>(item_at<std::uint8_t>(p)); };
-  }
-  return nullptr;
 }
 
 /// Takes the header event by event, so that nothing but its known shape is ever stored:
@@ -329,29 +312,28 @@ std::vector<double> SafetensorsFile::read(const std::string& name) {
     reject({source_}, "",
            of_tensor(name) + "has type " + tensor.type + " (allowed: F64, F32, F16, BF16)");
   }
-  return read_part(name, 0, tensor.end - tensor.begin);
+  std::vector<double> numbers((tensor.end - tensor.begin) / *bytes_of_type(tensor.type));
+  read_part(name, 0, std::span(numbers));
+  return numbers;
 }
 
-std::vector<double> SafetensorsFile::read_part(const std::string& name, std::uint64_t first,
-                                               std::uint64_t count) {
+template <class T>
+void SafetensorsFile::read_part(const std::string& name, std::uint64_t first, std::span<T> to) {
   const auto fail = [&](const std::string& problem) {
     reject({source_}, "", of_tensor(name) + problem);
   };
   const TensorInfo& tensor = tensors_.at(name);
-  const auto item = item_reader(tensor.type);
-  if (item == nullptr) fail("has type " + tensor.type + ", which is not read");
-  const std::uint64_t size = *bytes_of_type(tensor.type);
-  const std::uint64_t items = (tensor.end - tensor.begin) / size;
-  first = std::min(first, items);
-  const std::string raw = read_bytes(*bytes_, source_, data_ + tensor.begin + first * size,
-                                     std::min(count, items - first) * size);
-  std::vector<double> numbers(raw.size() / size);
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    numbers[i] = item(raw.data() + i * size);
-    if (!std::isfinite(numbers[i])) fail("has a number that is not finite");
-  }
-  return numbers;
+  const std::optional<StoredType> type = type_named(tensor.type);
+  if (!type) fail("has type " + tensor.type + ", which is not read");
+  const std::uint64_t size = bytes_of(*type);
+  const auto wrong = read_numbers(*type, to, [&](std::uint64_t done, std::span<char> bytes) {
+    read_bytes(*bytes_, source_, data_ + tensor.begin + (first + done) * size, bytes);
+  });
+  if (wrong) fail("has a number that is not finite");
 }
+
+template void SafetensorsFile::read_part(const std::string&, std::uint64_t, std::span<float>);
+template void SafetensorsFile::read_part(const std::string&, std::uint64_t, std::span<double>);
 
 bool is_float_tensor(const TensorInfo& tensor) {
   return tensor.type == "F64" || tensor.type == "F32" || tensor.type == "F16" ||

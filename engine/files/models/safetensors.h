@@ -58,8 +58,9 @@ class SafetensorsFile {
   /// InvalidInput where its type is not F64, F32, F16 or BF16, where a number is not finite, and
   /// where the file ends early.
   std::vector<double> read(const std::string& name);
-  /// At most `count` of them from number `first` on, integers and booleans too.
-  std::vector<double> read_part(const std::string& name, std::uint64_t first, std::uint64_t count);
+  /// Those from number `first` on, integers and booleans too. \tparam T float or double
+  template <class T>
+  void read_part(const std::string& name, std::uint64_t first, std::span<T> to);
 
  private:
   void read_header();

@@ -50,17 +50,17 @@ class ArraysOfCaller : public FlatArrayFile {
       Held& held = held_[name];
       ArrayInfo& info = arrays_[name];
       for (std::size_t i = 0; i < array.ndim(); ++i) info.shape.push_back(array.shape(i));
-      held.data = array.data();
+      held.data = static_cast<const char*>(array.data());
       if (array.dtype() == nb::dtype<float>()) {
         info.kind = NumberKind::single;
-        held.number = number_at<float>;
+        held.type = StoredType::float32;
       } else if (array.dtype() == nb::dtype<double>()) {
         info.kind = NumberKind::exact;
-        held.number = number_at<double>;
+        held.type = StoredType::float64;
       } else {
         info.kind = NumberKind::whole;
-        held.number =
-            array.dtype() == nb::dtype<bool>() ? number_at<bool> : number_at<std::int64_t>;
+        held.type =
+            array.dtype() == nb::dtype<bool>() ? StoredType::unsigned8 : StoredType::signed64;
       }
       // Let go with the GIL, wherever the last copy ends.
       held.owner =
@@ -72,22 +72,22 @@ class ArraysOfCaller : public FlatArrayFile {
   }
 
  protected:
-  std::vector<double> numbers(const std::string& name, std::uint64_t first,
-                              std::uint64_t count) override {
-    const Held& held = held_.at(name);
-    std::vector<double> some(count);
-    for (std::size_t i = 0; i < count; ++i) some[i] = held.number(held.data, first + i);
-    return some;
+  void numbers(const std::string& name, std::uint64_t first, std::span<double> to) override {
+    take(name, first, to);
+  }
+  void numbers(const std::string& name, std::uint64_t first, std::span<float> to) override {
+    take(name, first, to);
   }
 
  private:
   template <class T>
-  static double number_at(const void* data, std::size_t i) {
-    return static_cast<double>(static_cast<const T*>(data)[i]);
+  void take(const std::string& name, std::uint64_t first, std::span<T> to) const {
+    const Held& held = held_.at(name);
+    convert_run(held.type, held.data + first * bytes_of(held.type), to);
   }
   struct Held {
-    const void* data = nullptr;
-    double (*number)(const void*, std::size_t) = nullptr;
+    const char* data = nullptr;
+    StoredType type = StoredType::float64;
     std::shared_ptr<const void> owner;
   };
   std::map<std::string, Held> held_;
