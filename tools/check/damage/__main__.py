@@ -6,7 +6,7 @@ damage HEADLAB FORKS [--flips N] [--seed S] [--only NAME]... [--maker HEADLAB]
 
 Promised of every kind of file that the program writes and reads, and of every bit of it: the command refuses the
 file (exit code 1 or 2, one line on standard error), or shows and writes what it does of the whole file. It never
-ends by a signal, ends in 60 s, and takes no more than 1.5 GiB. N bits of each kind are drawn.
+ends by a signal, ends in ten minutes, and takes no more than 1.5 GiB. N bits of each kind are drawn.
 
 NetCDF files are damaged twice: as they are, where the sum behind the last byte shows it, and without that sum, as a
 file to which another program appended, where a process of its own reads them first; there half of the places get
@@ -33,7 +33,8 @@ from pathlib import Path
 
 TREE = Path(__file__).resolve().parents[3]
 WORLD = TREE / "tools/cli/testing/world"
-ENDS_S = 60
+# What reads a file first may take five seconds of processor time, a hundred times as long where others work.
+ENDS_S = 600
 ENVIRONMENT = dict(os.environ, LC_ALL="C.UTF-8", HEADLAB_CLOCK="1700000000")
 MOST_BYTES = 1.5 * 2**30
 TRAILER = re.compile(rb"\nheadlab SHA-256 [0-9a-f]{64}\n$")
