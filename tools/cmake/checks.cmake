@@ -133,15 +133,31 @@ file(CONFIGURE OUTPUT ${check_dir}/retired_names/engine/old.h CONTENT "struct St
 headlab_check(retired_names_negative_control tree FINDS "old.h:1: Study is Scenario now"
   COMMAND ${HEADLAB_PYTHON3} ${names_script} ${check_dir}/retired_names)
 
-# Links of pages lead to pages and sections that are there, and sources name pages that are there.
+# Links of pages lead to pages and sections that are there, sources name pages that are there, and records commits.
 set(links_script ${CMAKE_CURRENT_SOURCE_DIR}/check/links.py)
 headlab_check(links tree COMMAND ${HEADLAB_PYTHON3} ${links_script} ${PROJECT_SOURCE_DIR})
 set(gone gone)
 file(CONFIGURE OUTPUT ${check_dir}/links/pages/page.md CONTENT
      "# A page\n[right](page.md#a-page) [page](gone.md) [section](page.md#no-section) `[code](gone.md)`\n" @ONLY)
 file(CONFIGURE OUTPUT ${check_dir}/links/kernels/a.h CONTENT "// docs/@gone@.md\n" @ONLY)
+set(finds 3)
+find_program(HEADLAB_GIT git)
+if(HEADLAB_GIT)
+  # One commit, whose hash is known as its times are.
+  file(REMOVE_RECURSE ${check_dir}/links/.git)
+  execute_process(COMMAND git init -q WORKING_DIRECTORY ${check_dir}/links)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env GIT_AUTHOR_DATE=2026-01-01T00:00Z GIT_COMMITTER_DATE=2026-01-01T00:00Z
+    git -c user.name=a -c user.email=a@b -c commit.gpgsign=false commit -q --allow-empty -m a
+    WORKING_DIRECTORY ${check_dir}/links)
+  file(CONFIGURE OUTPUT ${check_dir}/links/docs/measured/record.md CONTENT "0a19443c, 1234abcd\n" @ONLY)
+  set(finds 4)
+endif()
 foreach(fault IN ITEMS "page|pages/page.md:2: gone.md: is not there" "section|page.md#no-section: has no such section"
-    "source|kernels/a.h:1: docs/@gone@.md: is not there" "no_more|1 pages, 3 finds")
+    "source|kernels/a.h:1: docs/@gone@.md: is not there" "commit|record.md:1: 1234abcd: is no commit that led here"
+    "no_more|pages, @finds@ finds")
+  if(fault MATCHES "^commit" AND NOT HEADLAB_GIT)
+    continue()
+  endif()
   string(REGEX MATCH "^([^|]+)\\|(.*)$" parts "${fault}")
   string(CONFIGURE "${CMAKE_MATCH_2}" wanted @ONLY)
   headlab_check(links_finds_${CMAKE_MATCH_1} tree FINDS "${wanted}"

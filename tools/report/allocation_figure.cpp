@@ -104,7 +104,12 @@ std::vector<Picture> allocation_figures(const Source& source) {
   if (all.empty()) return {};
   std::vector<AllocationPanel> shown;
   for (const std::size_t i : spread(all.size(), max_studies)) shown.push_back(all[i]);
-  Table table{.caption = "Error of each allocation: value ± MCSE",
+  const auto has_error = [](const AllocationPanel& panel) {
+    return std::ranges::any_of(panel.candidates,
+                               [](const Candidate& one) { return one.mse.mcse > 0; });
+  };
+  Table table{.caption = std::string("Error of each allocation") +
+                         (std::ranges::any_of(all, has_error) ? ": value ± MCSE" : ""),
               .headings = {"setting", "H", "d_k", "MSE", "may be best"}};
   std::string finding;
   for (const AllocationPanel& panel : all) {
@@ -130,16 +135,12 @@ std::vector<Picture> allocation_figures(const Source& source) {
                (all.size() == 1 ? sentence : panel.title + ": " + continued(sentence));
   }
   if (finding.empty()) finding = "No allocation is advised yet.";
-  const bool has_errors = std::ranges::any_of(shown, [](const AllocationPanel& panel) {
-    return std::ranges::any_of(panel.candidates,
-                               [](const Candidate& one) { return one.mse.mcse > 0; });
-  });
   const std::string limits = text_of(member(member(*all.front().study, "advice"), "limits"));
   return {{.title = "Error of the allocations",
            .finding = finding,
            .draw = [=](double width) { return draw_allocations(shown, width); },
            .table = std::move(table),
-           .note = sentences({has_errors ? "Whiskers are ± 2 MCSE." : "",
+           .note = sentences({std::ranges::any_of(shown, has_error) ? "Whiskers are ± 2 MCSE." : "",
                               limits.empty() || all.size() == 1
                                   ? limits
                                   : "Of " + all.front().title + ": " + continued(limits),

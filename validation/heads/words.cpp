@@ -170,11 +170,10 @@ std::vector<std::string> words_of(const MeasuredHeads& heads) {
   }
   if (heads.layers.front().find("second_order") != nullptr) {
     words.emplace_back(
-        "second_order is a prediction, best of labels drawn from the model, and orders heads "
-        "better "
-        "than it sizes their costs: in small models most true costs were 0.25 to 3.7 times as "
-        "much, "
-        "some up to 8.8 times");
+        "the predicted loss, second_order, is best of labels drawn from the model, and orders "
+        "heads "
+        "better than it sizes their costs: in small models most true costs were 0.25 to 3.7 times "
+        "as much, some up to 8.8 times");
   }
   say_of_targets(heads, words);
   say_conditions(heads, words);
