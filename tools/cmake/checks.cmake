@@ -149,11 +149,11 @@ if(HEADLAB_GIT)
   execute_process(COMMAND ${CMAKE_COMMAND} -E env GIT_AUTHOR_DATE=2026-01-01T00:00Z GIT_COMMITTER_DATE=2026-01-01T00:00Z
     git -c user.name=a -c user.email=a@b -c commit.gpgsign=false commit -q --allow-empty -m a
     WORKING_DIRECTORY ${check_dir}/links)
-  file(CONFIGURE OUTPUT ${check_dir}/links/docs/measured/record.md CONTENT "0a19443c, 1234abcd\n" @ONLY)
+  file(CONFIGURE OUTPUT ${check_dir}/links/docs/measured/${gone}.md CONTENT "0a19443c, 1234abcd\n" @ONLY)
   set(finds 4)
 endif()
 foreach(fault IN ITEMS "page|pages/page.md:2: gone.md: is not there" "section|page.md#no-section: has no such section"
-    "source|kernels/a.h:1: docs/@gone@.md: is not there" "commit|record.md:1: 1234abcd: is no commit that led here"
+    "source|kernels/a.h:1: docs/@gone@.md: is not there" "commit|gone.md:1: 1234abcd: is no commit that led here"
     "no_more|pages, @finds@ finds")
   if(fault MATCHES "^commit" AND NOT HEADLAB_GIT)
     continue()
