@@ -137,6 +137,7 @@ headlab_check(retired_names_negative_control tree FINDS "old.h:1: Study is Scena
 set(links_script ${CMAKE_CURRENT_SOURCE_DIR}/check/links.py)
 headlab_check(links tree COMMAND ${HEADLAB_PYTHON3} ${links_script} ${PROJECT_SOURCE_DIR})
 set(gone gone)
+file(REMOVE_RECURSE ${check_dir}/links)
 file(CONFIGURE OUTPUT ${check_dir}/links/pages/page.md CONTENT
      "# A page\n[right](page.md#a-page) [page](gone.md) [section](page.md#no-section) `[code](gone.md)`\n" @ONLY)
 file(CONFIGURE OUTPUT ${check_dir}/links/kernels/a.h CONTENT "// docs/@gone@.md\n" @ONLY)
@@ -144,7 +145,6 @@ set(finds 3)
 find_program(HEADLAB_GIT git)
 if(HEADLAB_GIT)
   # One commit, whose hash is known as its times are.
-  file(REMOVE_RECURSE ${check_dir}/links/.git)
   execute_process(COMMAND git init -q WORKING_DIRECTORY ${check_dir}/links)
   execute_process(COMMAND ${CMAKE_COMMAND} -E env GIT_AUTHOR_DATE=2026-01-01T00:00Z GIT_COMMITTER_DATE=2026-01-01T00:00Z
     git -c user.name=a -c user.email=a@b -c commit.gpgsign=false commit -q --allow-empty -m a
