@@ -365,6 +365,18 @@ def check_time(stand):
     require(late["status"] == "out of time" and len(late["rows"]) == 2, f"figures of a stage that ran out of time: {late}")
 
 
+def left_running(stand):
+    """Programs of the stand-ins that still run."""
+    found = []
+    for place in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = place.read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        found += [word for word in words[:2] if word.startswith(str(stand.bin))]
+    return found
+
+
 def check_signals(stand):
     for number in (signal.SIGINT, signal.SIGTERM):
         (stand.folder / "gpu-check.json").unlink(missing_ok=True)
@@ -383,6 +395,14 @@ def check_signals(stand):
         require(process.returncode == 128 + number and said == f"gpu-check: stopped by {number.name}\n", f"{number.name}: {process.returncode} {said!r}")
         report = stand.report()
         require("jobs" not in statuses(report) and statuses(report)["kernels"] == "passed" and not report["complete"], f"{number.name}: {statuses(report)}")
+        require(not left_running(stand), f"{number.name}: {left_running(stand)} is left")
+    # A stage that has ended waits for the first sample of the clocks.
+    process = subprocess.Popen(stand.command("--stages", "agreement"), cwd=stand.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               env=stand.environment("smi=late", "one"))
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=30)
+    require(not left_running(stand), f"{left_running(stand)} is left where clocks were waited for")
 
 
 def write_tables(stand, page, *reports):
