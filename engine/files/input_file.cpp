@@ -79,7 +79,7 @@ std::unique_ptr<std::istream> open_regular(const std::string& path) {
   }
   errno = 0;
   auto file = std::make_unique<std::ifstream>();
-  // Parts are read as they are asked for: a buffer would be filled anew for each.
+  // Unbuffered: callers seek to each part that they read, and a seek empties the buffer.
   file->rdbuf()->pubsetbuf(nullptr, 0);
   file->open(path, std::ios::binary);
   if (!*file) reject({path}, "", std::string("cannot be opened: ") + std::strerror(errno));

@@ -14,6 +14,7 @@
 namespace headlab {
 namespace {
 
+using test::expect_same_figures;
 using test::MadeLayer;
 
 MeasuredLayer with_queries(const std::shared_ptr<ArrayFile>& file, std::size_t queries,
@@ -22,23 +23,15 @@ MeasuredLayer with_queries(const std::shared_ptr<ArrayFile>& file, std::size_t q
       .layers.at(0);
 }
 
-void expect_equal_figures(const MeasuredLayer& found, const MeasuredLayer& expected) {
-  ASSERT_EQ(found.figures.size(), expected.figures.size());
-  for (std::size_t f = 0; f < found.figures.size(); ++f) {
-    EXPECT_EQ(found.figures[f].values, expected.figures[f].values) << found.figures[f].name;
-    EXPECT_EQ(found.figures[f].errors, expected.figures[f].errors) << found.figures[f].name;
-  }
-}
-
 /// 40 tokens, and 30 before the padding.
 TEST(DrawnQueries, AsManyAsThereAreAreAll) {
   const auto file = MadeLayer().arrays();
   file->remove("grad_z");
   const MeasuredLayer all = with_queries(file, 0, 20);
   for (const std::size_t queries : {40U, 41U, 1000U})
-    expect_equal_figures(with_queries(file, queries, 20), all);
+    expect_same_figures(with_queries(file, queries, 20), all);
   file->put("length", {12}, std::vector<double>(12, 30), NumberKind::whole);
-  expect_equal_figures(with_queries(file, 30, 20), with_queries(file, 0, 20));
+  expect_same_figures(with_queries(file, 30, 20), with_queries(file, 0, 20));
 }
 
 /// Keys before the first query too.
@@ -52,7 +45,7 @@ TEST(DrawnQueries, AsManyAsThereAreHaveTheValuesOfAllKeys) {
     if (i / 4 % 40 >= 10) last.push_back(q[i]);
   }
   file->put("q", {12, 6, 30, 4}, last);
-  expect_equal_figures(with_queries(file, 30, 20), with_queries(file, 0, 20));
+  expect_same_figures(with_queries(file, 30, 20), with_queries(file, 0, 20));
 }
 
 TEST(DrawnQueries, OfNumbersTooLargeForTheirProductsAreRefused) {

@@ -25,6 +25,7 @@ namespace headlab {
 namespace {
 
 using test::ArraysInMemory;
+using test::expect_same_figures;
 using test::MadeLayer;
 using Memory = std::shared_ptr<ArraysInMemory>;
 
@@ -203,17 +204,9 @@ TEST(PlantedHeads, OfFewDocumentsHaveNoErrorsAndNoWords) {
 
 // ---- Bits ----
 
-void expect_same(const MeasuredLayer& a, const MeasuredLayer& b) {
-  ASSERT_EQ(a.figures.size(), b.figures.size());
-  for (std::size_t i = 0; i < a.figures.size(); ++i) {
-    EXPECT_EQ(a.figures[i].values, b.figures[i].values) << a.figures[i].name;
-    EXPECT_EQ(a.figures[i].errors, b.figures[i].errors) << a.figures[i].name;
-  }
-}
-
 TEST(MeasuredHeadsBits, AreTheSameOnAnyNumberOfThreads) {
   const Memory file = MadeLayer().arrays();
-  expect_same(measured(file, {}, 1), measured(file, {}, 3));
+  expect_same_figures(measured(file, {}, 1), measured(file, {}, 3));
 }
 
 /// A float32 safetensors file of the same arrays.
@@ -258,8 +251,8 @@ TEST(MeasuredHeadsBits, AreTheSameFromEveryFormat) {
     const MeasuredHeads second = measure_heads(open_array_file(tensors), {}, setting, 2);
     const MeasuredHeads third = measure_heads(open_array_file(netcdf), 3, setting, 2);
     EXPECT_EQ(third.layers.at(0).number, 3);
-    expect_same(first.layers.at(0), second.layers.at(0));
-    expect_same(first.layers.at(0), third.layers.at(0));
+    expect_same_figures(first.layers.at(0), second.layers.at(0));
+    expect_same_figures(first.layers.at(0), third.layers.at(0));
   }
 }
 
@@ -278,7 +271,8 @@ TEST(MeasuredHeadsBits, AreTheSameWithHeadsThird) {
     std::swap(shape[1], shape[2]);
     third->put(name, shape, turned);
   }
-  expect_same(measured(file), measure_heads(heads_second(third, "bthk"), {}, {}, 2).layers.at(0));
+  expect_same_figures(measured(file),
+                      measure_heads(heads_second(third, "bthk"), {}, {}, 2).layers.at(0));
   EXPECT_THROW(measured(third), InvalidInput);
 }
 
@@ -303,7 +297,7 @@ TEST(MeasuredHeadsBits, OfDrawnQueriesDependOnTheSeedAndLeaveZAlone) {
   put_values(file);
   const HeadSetting some{.queries = 10, .seed = 3};
   const MeasuredLayer one = measured(file, some, 1), again = measured(file, some, 2);
-  expect_same(one, again);
+  expect_same_figures(one, again);
   const MeasuredLayer other = measured(file, {.queries = 10, .seed = 4});
   EXPECT_NE(one.find("overlap")->values, other.find("overlap")->values);
   const MeasuredLayer all = measured(file);

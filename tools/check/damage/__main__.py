@@ -90,7 +90,7 @@ class Forks:
     def number(self):
         answer = os.read(self.answers, 4)
         if len(answer) != 4:
-            sys.exit(f"damage: {self.server.args}: is no program that can be run in copies")
+            sys.exit(f"damage: {self.server.args}: the preloaded library cannot fork this program")
         return struct.unpack("i", answer)[0]
 
     def run(self):

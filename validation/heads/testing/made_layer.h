@@ -7,9 +7,12 @@
 #include <memory>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "kernels/cpu/attention.h"
 #include "kernels/draws.h"
 #include "kernels/philox.h"
+#include "validation/heads/measure.h"
 #include "validation/heads/testing/arrays_in_memory.h"
 
 namespace headlab::test {
@@ -64,5 +67,14 @@ struct MadeLayer {
     file.put("attention", {1, heads, tokens, tokens}, all);
   }
 };
+
+/// Figures and their standard errors, with the same bits.
+inline void expect_same_figures(const MeasuredLayer& found, const MeasuredLayer& expected) {
+  ASSERT_EQ(found.figures.size(), expected.figures.size());
+  for (std::size_t f = 0; f < found.figures.size(); ++f) {
+    EXPECT_EQ(found.figures[f].values, expected.figures[f].values) << found.figures[f].name;
+    EXPECT_EQ(found.figures[f].errors, expected.figures[f].errors) << found.figures[f].name;
+  }
+}
 
 }  // namespace headlab::test
