@@ -237,7 +237,7 @@ struct OpenFile {
 
 /// Bytes of values that a file may have for each of its own, and those that any file may have: zlib
 /// packs a thousand in one, and HDF5 keeps nothing of what was never written.
-constexpr std::uint64_t max_packed = 2000, max_unwritten = std::uint64_t{1} << 26;
+constexpr std::uint64_t max_packed = 2000, max_unwritten = std::uint64_t{1} << 25;
 
 class Copier {
  public:

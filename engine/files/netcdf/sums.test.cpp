@@ -196,13 +196,13 @@ class UnwrittenFiles : public NetcdfSums {
     }
     EXPECT_EQ(nc_close(file), NC_NOERR);
     std::string content = bytes();
-    EXPECT_LT(2000 * content.size(), std::size_t{1} << 26);
+    EXPECT_LT(2000 * content.size(), std::size_t{1} << 25);
     return refusal_line<std::runtime_error>([&] { checked_netcdf_copy(content); });
   }
 };
 
 TEST_F(UnwrittenFiles, AreReadUpToALimitOfTheFile) {
-  constexpr std::size_t row = std::size_t{1} << 20;
+  constexpr std::size_t row = std::size_t{1} << 19;
   const auto begins = [&](const std::string& line, const std::string& name) {
     EXPECT_TRUE(line.starts_with("is damaged: variable /" + name + ": has more values than a file"))
         << line;

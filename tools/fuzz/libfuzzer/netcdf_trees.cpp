@@ -22,6 +22,7 @@
 #include <netcdf_mem.h>
 
 #include "kernels/host.h"
+#include "tools/fuzz/libfuzzer/uncounted.h"
 #include "tools/fuzz/target.h"
 
 namespace {
@@ -479,10 +480,12 @@ int rename(int id, All& all, int number, const char* name) {
 #define TREE_CALL(name, parameters, ...)    \
   extern "C" int __real_##name parameters;  \
   extern "C" int __wrap_##name parameters { \
+    const headlab::fuzz::Uncounted guard;   \
     if (!is_tree(id)) return __real_##name(__VA_ARGS__);
 
 extern "C" int __real_nc_open(const char*, int, int*);
 extern "C" int __wrap_nc_open(const char* path, int mode, int* id) {
+  const headlab::fuzz::Uncounted guard;
   const std::string start = start_of(path);
   if (!start.starts_with(magic)) return __real_nc_open(path, mode, id);
   return opened({std::make_shared<Tree>(*trees().find(start)), (mode & NC_WRITE) != 0 ? path : ""},
@@ -491,12 +494,14 @@ extern "C" int __wrap_nc_open(const char* path, int mode, int* id) {
 
 extern "C" int __real_nc_create(const char*, int, int*);
 extern "C" int __wrap_nc_create(const char* path, int mode, int* id) {
+  const headlab::fuzz::Uncounted guard;
   if (!in_trees()) return __real_nc_create(path, mode, id);
   return opened({std::make_shared<Tree>(), path}, id);
 }
 
 extern "C" int __real_nc_open_mem(const char*, int, size_t, void*, int*);
 extern "C" int __wrap_nc_open_mem(const char* path, int mode, size_t size, void* memory, int* id) {
+  const headlab::fuzz::Uncounted guard;
   const std::string_view bytes(static_cast<const char*>(memory), size);
   if (!bytes.starts_with(magic)) return __real_nc_open_mem(path, mode, size, memory, id);
   return opened({trees().find(bytes)}, id);  // it is only read
@@ -504,9 +509,16 @@ extern "C" int __wrap_nc_open_mem(const char* path, int mode, size_t size, void*
 
 extern "C" int __real_nc_open_memio(const char*, int, NC_memio*, int*);
 extern "C" int __wrap_nc_open_memio(const char* path, int mode, NC_memio* image, int* id) {
+  const headlab::fuzz::Uncounted guard;
   if (!in_trees()) return __real_nc_open_memio(path, mode, image, id);
   std::free(image->memory);  // an empty file
   return opened({std::make_shared<Tree>()}, id);
+}
+
+extern "C" int __real_nc_free_string(size_t, char**);
+extern "C" int __wrap_nc_free_string(size_t count, char** texts) {
+  const headlab::fuzz::Uncounted guard;
+  return __real_nc_free_string(count, texts);
 }
 
 TREE_CALL(nc_close_memio, (int id, NC_memio* image), id, image)
