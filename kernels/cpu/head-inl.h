@@ -264,7 +264,6 @@ class Head {
   }
 
   void pad(const KeyPanel& panel, float* row) const {
-    constexpr float never = -std::numeric_limits<float>::infinity();
     std::fill(row + panel.points, row + panel.tiles * tile_points, never);
     if (sees_all_) return;
     const std::uint64_t first = panel.first_key();
@@ -295,6 +294,8 @@ class Head {
 
 /// Head `head` of a plan, with the keys of `subspace` and plain_reach() of its kernel (heads.cpp).
 std::unique_ptr<Head> make_head(std::size_t subspace, const Plan& plan, int head, double reach);
+
+using Heads = std::vector<std::unique_ptr<Head>>;
 
 }  // namespace headlab::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 
 #include <hwy/highway.h>
 
@@ -39,7 +38,7 @@ class HeadOfLaw : public Head {
         __attribute__((always_inline)) { rows[r].add(t, values, at, squares); });
     if (whole == panel.tiles) return;
     constexpr std::size_t vectors = fused_vectors / step;
-    const Float never = hn::Set(float_tag, -std::numeric_limits<float>::infinity());
+    const Float none = hn::Set(float_tag, never);
     exponents_of<fused_rows, vectors>(
         keys_of(panel, whole), panel.tiles - whole, q, products(),
         [&](std::size_t r, std::size_t first, Float(&t)[vectors]) HWY_ATTR
@@ -48,7 +47,7 @@ class HeadOfLaw : public Head {
           for (std::size_t v = 0; v < vectors; ++v) {
             // Padding has zero weight.
             const std::size_t left = panel.points - std::min(panel.points, at + v * lane_count);
-            t[v] = hn::IfThenElse(hn::FirstN(float_tag, left), t[v], never);
+            t[v] = hn::IfThenElse(hn::FirstN(float_tag, left), t[v], none);
           }
           rows[r].add(t, values, at, squares);
         });

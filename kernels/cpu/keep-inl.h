@@ -153,8 +153,6 @@ class Selection {
   }
 
  private:
-  static constexpr float never = -std::numeric_limits<float>::infinity();
-
   static bool by_digits(const HeadKeep& keep) {
     return keep.rule == Keep::Rule::top && keep.top > max_listed;
   }

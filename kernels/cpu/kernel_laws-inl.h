@@ -8,8 +8,6 @@
 #define HEADLAB_CPU_KERNEL_LAWS_INL_H
 #endif
 
-#include <limits>
-
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
@@ -52,7 +50,7 @@ HWY_INLINE Lanes sqrt(Lanes a) {
 }
 /// Natural logarithm; -inf at 0.
 HWY_INLINE Lanes log(Lanes a) {
-  const Float none = hn::Set(float_tag, -std::numeric_limits<float>::infinity());
+  const Float none = hn::Set(float_tag, never);
   return hn::IfThenElse(hn::Gt(a.v, hn::Zero(float_tag)), hn::Log(float_tag, a.v), none);
 }
 

@@ -8,6 +8,7 @@
 #endif
 
 #include <cstddef>
+#include <limits>
 
 #include <hwy/highway.h>
 
@@ -23,6 +24,9 @@ using Float = hn::Vec<FloatTag>;
 inline constexpr FloatTag float_tag;
 inline constexpr std::size_t lane_count = hn::MaxLanes(float_tag);
 static_assert(tile_points % lane_count == 0);
+
+/// Exponent of a weight of 0.
+inline constexpr float never = -std::numeric_limits<float>::infinity();
 
 /// Sum over the lanes.
 HWY_INLINE double total(Float lanes) {

@@ -60,8 +60,6 @@ class LargestNumbers {
   HWY_ATTR float kth() { return count_ >= k_ ? bound_of(k_) : bound_; }
 
  private:
-  static constexpr float never = -std::numeric_limits<float>::infinity();
-
   /// Stores the lanes of a mask one after another, and anything behind them; returns their number.
   /// In a register first: processors compress into memory slowly.
   template <class Mask>

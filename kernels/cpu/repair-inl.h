@@ -66,7 +66,7 @@ class Repair {
         if (!at.repaired && !wide && !squares) ++without_squares;
         at.sum_again = at.repaired || (!wide && !squares);
         if (at.repaired) {
-          at.shift = -std::numeric_limits<float>::infinity();
+          at.shift = never;
           at.nearest = std::numeric_limits<float>::infinity();
         }
         probes = probes || at.repaired;
@@ -83,7 +83,7 @@ class Repair {
     for (Window& at : windows) {
       at.repaired = true;
       at.sum_again = true;
-      at.shift = -std::numeric_limits<float>::infinity();
+      at.shift = never;
       at.nearest = std::numeric_limits<float>::infinity();
     }
     for (std::size_t q = 0; q * heads < windows.size(); ++q) queries_.push_back(q);
@@ -91,8 +91,8 @@ class Repair {
 
   /// Takes the largest exponent and the nearest key of the windows with unsafe sums from a panel.
   /// \param row scratch [panel.tiles * tile_points]
-  HWY_ATTR void probe(const KeyPanel& panel, std::span<const std::unique_ptr<Head>> heads,
-                      std::span<Window> windows, float* row) const {
+  HWY_ATTR void probe(const KeyPanel& panel, const Heads& heads, std::span<Window> windows,
+                      float* row) const {
     for (const std::size_t q : queries_) {
       for (std::size_t h = 0; h < heads.size(); ++h) {
         Window& at = windows[q * heads.size() + h];
@@ -107,7 +107,7 @@ class Repair {
   HWY_ATTR static void look(const KeyPanel& panel, const Head& head, std::size_t q, Window& at,
                             float* row) {
     raise(panel, at, row);
-    if (at.shift == -std::numeric_limits<float>::infinity()) {
+    if (at.shift == never) {
       find_nearest(panel, head, q, at, row);
     }
   }
@@ -127,7 +127,7 @@ class Repair {
       for (std::size_t i = 0; i < panel.keys(); ++i) exponents[i] -= at.shift;
       return;
     }
-    std::fill_n(exponents, panel.keys(), -std::numeric_limits<float>::infinity());
+    std::fill_n(exponents, panel.keys(), never);
     const std::int64_t only = at.only_key - static_cast<std::int64_t>(panel.first_key());
     if (only >= 0 && only < static_cast<std::int64_t>(panel.points)) exponents[only] = 0;
   }

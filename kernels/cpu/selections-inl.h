@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -33,8 +32,6 @@ namespace headlab::HWY_NAMESPACE {
 /// first finds the largest of every window, up to two more what else a rule has to know.
 class Selections {
  public:
-  using Heads = std::vector<std::unique_ptr<Head>>;
-
   /// Of no window. \param panel_keys the most keys of a panel
   Selections(const Heads& heads, std::size_t panel_keys)
       : heads_(heads), scratch_(allocate_aligned<float>(panel_keys)) {}
@@ -150,8 +147,6 @@ class Selections {
   }
 
  private:
-  static constexpr float never = -std::numeric_limits<float>::infinity();
-
   struct HeadMeans {
     std::size_t h;
     BlockMeans means;
