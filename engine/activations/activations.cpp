@@ -7,7 +7,6 @@
 #include <limits>
 #include <numeric>
 #include <set>
-#include <type_traits>
 #include <utility>
 
 #include "engine/files/document.h"

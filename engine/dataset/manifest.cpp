@@ -2,12 +2,10 @@
 #include "engine/dataset/manifest.h"
 
 #include <algorithm>
-#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <optional>
 #include <unistd.h>
-#include <variant>
 
 #include "engine/files/atomic_file.h"
 #include "engine/files/document.h"

@@ -6,7 +6,6 @@
 #include <limits>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <variant>
 
 #include "engine/files/available_memory.h"

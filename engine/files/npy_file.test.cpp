@@ -2,7 +2,6 @@
 // What tables do not have: more than two axes, and writing. Damaged headers: table_file.test.cpp.
 #include "engine/files/npy_file.h"
 
-#include <cstring>
 #include <string>
 #include <vector>
 

@@ -6,7 +6,6 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <utility>
 
 #include "engine/files/error.h"
 #include "engine/files/netcdf/file.h"

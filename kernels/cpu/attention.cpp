@@ -2,10 +2,8 @@
 #include "kernels/cpu/attention.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
-#include <utility>
 
 #include "kernels/cpu/attention_arithmetic.h"
 #include "kernels/cpu/tile_memory.h"

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <vector>
 
 #include "kernels/cpu/targets.h"
 #undef HWY_TARGET_INCLUDE

@@ -16,7 +16,6 @@
 #include <limits>
 #include <memory>
 #include <span>
-#include <type_traits>
 #include <variant>
 #include <vector>
 

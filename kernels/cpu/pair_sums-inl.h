@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <span>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include <hwy/highway.h>

@@ -9,7 +9,6 @@
 #include <functional>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <benchmark/benchmark.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tools/bench/compare loads twice, once of each build: parts of the cpu backend's work, to be
 // run in turn.
-#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <iostream>
-#include <memory>
 #include <vector>
 
 #include <nlohmann/json.hpp>

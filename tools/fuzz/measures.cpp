@@ -3,7 +3,6 @@
 // the targets of --until, which begin with "until ".
 #include "engine/moments/measures.h"
 
-#include <cmath>
 #include <utility>
 
 #include "engine/files/error.h"

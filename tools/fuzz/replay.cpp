@@ -5,7 +5,6 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
-#include <stdexcept>
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <span>
 #include <utility>
 
 #include "engine/files/document.h"

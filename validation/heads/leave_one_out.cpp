@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"

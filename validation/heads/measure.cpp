@@ -2,7 +2,6 @@
 #include "validation/heads/measure.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "engine/activations/activations.h"
 #include "engine/files/document.h"

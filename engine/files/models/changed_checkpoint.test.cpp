@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/files/models/changed_checkpoint.h"
 
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>

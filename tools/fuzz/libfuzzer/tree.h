@@ -2,7 +2,6 @@
 // A NetCDF file as a tree in memory.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
