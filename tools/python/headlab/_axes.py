@@ -142,9 +142,14 @@ def short_values(values: NDArray[Any]) -> list[str]:
 def both(value: float, error: float) -> tuple[str, str]:
     """A value and its error to the same digit, the error with two."""
     if not (error > 0 and math.isfinite(error)):
-        return f"{value:.4g}", "±0" if error == 0 else ""
+        return _signed(f"{value:.4g}"), "±0" if error == 0 else ""
     digits = max(1 - math.floor(math.log10(float(f"{error:.1e}"))), 0)
-    return f"{value:.{digits}f}", f"±{error:.{digits}f}"
+    return _signed(f"{value:.{digits}f}"), f"±{error:.{digits}f}"
+
+
+def _signed(text: str) -> str:
+    """With the minus sign of the numbers along axes."""
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def colours(count: int) -> list[Any]:

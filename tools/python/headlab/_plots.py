@@ -193,7 +193,7 @@ class Plots:
         elif along.places.dtype.kind == "i":
             from matplotlib.ticker import MaxNLocator
 
-            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
         ax.set(xlabel=self._words(along.name), ylabel=name, title=self._title())
 
     def components(self, over: str | None = None, ax: Axes | None = None) -> Axes:

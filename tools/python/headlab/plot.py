@@ -63,13 +63,14 @@ def verdicts(v: Iterable[Any], ax: Axes | None = None) -> Axes:
             "", (side * limit, place), (side * 0.86 * limit, place),
             arrowprops={"arrowstyle": "-|>", "color": colour},
         )  # fmt: skip
+        words = " ".join(_axes.both(effect, width / _axes.BAR_ERRORS)).replace("±", "± ")
         ax.text(
-            side * 0.84 * limit, place, " ".join(_axes.both(effect, width / _axes.BAR_ERRORS)), color=colour,
+            side * 0.84 * limit, place, words, color=colour,
             ha="right" if side > 0 else "left", va="center", fontsize="small",
         )  # fmt: skip
     ax.axvline(0, color="0.7", linewidth=1, zorder=1)
-    words = [f"{one.claim}\n{one.form}: {one.verdict}" for one in known]
-    ax.set_yticks(range(len(known)), words, fontsize="small")
+    names = [f"{one.claim}\n{one.form}: {one.verdict}" for one in known]
+    ax.set_yticks(range(len(known)), names, fontsize="small")
     ax.set(xlim=(-limit, limit), ylim=(max(len(known) - 0.5, 0.5), -0.5))
     ax.set_xlabel("effect ± 2 MCSE; grey: what the margin allows")
     return ax

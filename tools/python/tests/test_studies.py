@@ -481,6 +481,7 @@ def test_values_have_the_digits_of_their_errors(small: dict[str, Any]) -> None:
         assert abs(float(first) - value) < 0.06 * error and abs(float(second) - error) < 0.06 * error
     assert _axes.both(0.0398765, 0.000996) == ("0.0399", "±0.0010")
     assert _axes.both(1234.5, 20.0) == ("1234", "±20") and _axes.both(0.5, 0.0) == ("0.5", "±0")
+    assert _axes.both(-2.0, 0.1) == ("\N{MINUS SIGN}2.00", "±0.10")
     matplotlib.pyplot.close("all")
 
 
