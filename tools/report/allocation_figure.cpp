@@ -108,8 +108,8 @@ std::vector<Picture> allocation_figures(const Source& source) {
     return std::ranges::any_of(panel.candidates,
                                [](const Candidate& one) { return one.mse.mcse > 0; });
   };
-  Table table{.caption = std::string("Error of each allocation") +
-                         (std::ranges::any_of(all, has_error) ? ": value ± MCSE" : ""),
+  Table table{.caption = "Error of each allocation",
+              .error = "MCSE",
               .headings = {"setting", "H", "d_k", "MSE", "may be best"}};
   std::string finding;
   for (const AllocationPanel& panel : all) {

@@ -54,7 +54,8 @@ std::string finding_of(const Value& document, const std::vector<PlacedCurve>& sh
 
 Table points_table(const Value& document, const std::vector<PlacedCurve>& all) {
   const std::string min_over = text_of(member(document, "min_over"));
-  Table table{.caption = text_of(member(document, "figure")) + ": value ± MCSE",
+  Table table{.caption = text_of(member(document, "figure")),
+              .error = "MCSE",
               .headings = {"curve", text_of(member(document, "over"))}};
   if (!min_over.empty()) table.headings.push_back(min_over);
   table.headings.insert(table.headings.end(),

@@ -189,7 +189,12 @@ std::string estimate_text(const Estimate& estimate) {
 
 std::string percent_text(double share) {
   if (std::isnan(share)) return "–";
-  return formatted(std::abs(share) >= 0.995 ? "%.0f %%" : "%.2g %%", 100 * share);
+  // Two digits, the last of which may be 0: those of a column stand under one another.
+  const std::string rounded = formatted("%.1e", 100 * share);
+  const int exponent = std::stoi(rounded.substr(rounded.find('e') + 1));
+  if (share != 0 && exponent < -4) return formatted("%.2g %%", 100 * share);
+  const int decimals = share == 0 ? 0 : std::max(1 - exponent, 0);
+  return formatted("%.*f %%", decimals, 100 * share);
 }
 
 std::string sentences(const std::vector<std::string>& all) {

@@ -152,9 +152,9 @@ std::vector<Picture> growth_figures(const Source& source) {
   std::vector<GrowthPanel> shown;
   for (const std::size_t i : spread(all.size(), max_growths)) shown.push_back(all[i]);
   const std::string from = text_of(member(source.document, "source"));  // empty: simulated
-  Table table{
-      .caption = std::string("Best dimension of a head") + (from.empty() ? ": value ± MCSE" : ""),
-      .headings = {"setting", "n", "best d_k"}};
+  Table table{.caption = "Best dimension of a head",
+              .error = "MCSE",
+              .headings = {"setting", "n", "best d_k"}};
   std::string finding;
   for (const GrowthPanel& panel : all) {
     for (const GrowthPlace& place : panel.places) {

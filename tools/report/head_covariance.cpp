@@ -107,9 +107,8 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
     if (matrix.heads > 1) matrices.push_back(matrix);
   }
   if (matrices.empty()) return {};
-  Table table{.caption = source.kind == SourceKind::run
-                             ? "Covariances of heads, with their MCSE where there is one query"
-                             : "Covariances of heads",
+  Table table{.caption = "Covariances of heads",
+              .error = "MCSE",
               .headings = {"condition", "head", "other head", "covariance"}};
   bool cut = false, with_errors = true;
   std::string finding;

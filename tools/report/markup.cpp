@@ -148,10 +148,15 @@ std::string empty_element(const char* name, const Attributes& attributes) {
 
 std::string table_element(const Table& table) {
   // On paper a page may end behind a <caption>, whatever its style: a paragraph keeps its table.
+  const bool has_errors = std::ranges::any_of(table.rows, [](const auto& row) {
+    return std::ranges::any_of(
+        row, [](const std::string& cell) { return cell.find("±") != std::string::npos; });
+  });
+  const std::string words =
+      table.caption + (table.error.empty() || !has_errors ? "" : ": value ± " + table.error);
   const std::string caption =
-      table.caption.empty() ? "" : element("p", {{"class", "caption"}}, prose(table.caption));
-  const Attributes label =
-      table.caption.empty() ? Attributes{} : Attributes{{"aria-label", table.caption}};
+      words.empty() ? "" : element("p", {{"class", "caption"}}, prose(words));
+  const Attributes label = words.empty() ? Attributes{} : Attributes{{"aria-label", words}};
   std::string headings;
   for (const std::string& heading : table.headings) {
     headings += element("th", {{"scope", "col"}}, prose(heading));

@@ -51,6 +51,7 @@ struct Section {
 /// A table with a heading row; the first cell of a row is its heading. Cells are plain text.
 struct Table {
   std::string caption = {};
+  std::string error = {};  ///< "MCSE": what ± means; the caption says it where a cell has one
   std::vector<std::string> headings = {};
   std::vector<std::vector<std::string>> rows = {};
 };

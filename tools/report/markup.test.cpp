@@ -30,6 +30,13 @@ TEST(Markup, EscapesTheCellsOfATable) {
             std::string::npos);
 }
 
+TEST(Markup, ACaptionSaysWhatErrorsAreWhereOneIsShown) {
+  Table table{.caption = "c", .error = "MCSE", .headings = {"h"}, .rows = {{"1"}}};
+  EXPECT_EQ(table_element(table).find("MCSE"), std::string::npos);
+  table.rows = {{"1 ± 0.1"}};
+  EXPECT_NE(table_element(table).find(">c: value ± MCSE<"), std::string::npos);
+}
+
 TEST(Markup, NamesOfRowsStayOnALineAndLongWordsBreak) {
   const std::string word(41, 'x');
   const std::string text = table_element(

@@ -82,7 +82,8 @@ std::vector<Picture> measured_heads_figures(const Source& source) {
   const std::string spread_name = shares ? "spread_share" : "spread",
                     refit_name = shares ? "refit_cost_share" : "refit_cost";
   Table table{
-      .caption = "Figures of each head: value ± standard error over documents",
+      .caption = "Figures of each head",
+      .error = "standard error over documents",
       .headings = {"layer", "head", "replaced by its mean", "left out, the others fitted again",
                    "explained by the others", "second-order prediction", "effective tokens"}};
   const std::vector<std::string> names = {spread_name, refit_name, "explained_by_others",
@@ -101,6 +102,8 @@ std::vector<Picture> measured_heads_figures(const Source& source) {
       table.rows.push_back(row);
     }
   }
+  const bool has_errors = std::ranges::any_of(
+      table.rows, [](const auto& row) { return row[2].find("±") != std::string::npos; });
   std::vector<Value> shown;
   for (const std::size_t i : spread(layers.size(), max_measured_layers)) {
     shown.push_back(layers[i]);
@@ -120,7 +123,7 @@ std::vector<Picture> measured_heads_figures(const Source& source) {
        .note =
            sentences({"Error of the layer's output, mean over tokens" +
                           std::string(shares ? ", over the square of the residual stream." : "."),
-                      "Whiskers are ± 2 standard errors over documents.",
+                      has_errors ? "Whiskers are ± 2 standard errors over documents." : "",
                       shows_text(shown.size(), layers.size(), "layers, evenly spaced.")}),
        .max_rows = 150}};
 }

@@ -158,7 +158,8 @@ std::vector<Section> allocation_sections(const Source& source) {
        paragraph(from.empty()
                      ? "Candidates are screened by paired differences (Nelson, Swann, Goldsman and "
                        "Song 2001)" +
-                           (rule.empty() ? std::string(".") : ", with bandwidth rule " + rule + ".")
+                           (rule.empty() ? std::string(".")
+                                         : ", with bandwidths by rule \"" + rule + "\".")
                      : "Errors are closed forms (" + in_words(from) + ").")},
       {"Performance measures",
        paragraph(from.empty() ? "The set that may be best contains the best with probability " +
