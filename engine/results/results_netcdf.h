@@ -61,7 +61,7 @@ void for_each_control_variable(Of& controls, const Use& use) {
   use("control_noise_rounding", "query head head_2", controls.use.noise_rounding,
       "bound of the rounding of noise with controls");
   use("control_covariance_left", "query head head_2", controls.use.covariance_left,
-      "covariance of two estimates less that of their adjustments, in the pilot");
+      "covariance of two estimates minus that of their adjustments, in the pilot");
 }
 
 /// The shape of such a variable, of one condition.

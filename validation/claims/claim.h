@@ -48,7 +48,7 @@ struct Counterexample {
     visit("figures", figures, "names of the two figures");
     visit("conditions", conditions, "their conditions in the scenario, from 0");
     visit("values", std::array{first, second}, "the two figures");
-    visit("difference", difference, "first less second");
+    visit("difference", difference, "first minus second");
     visit("z", z, "difference in units of its standard error");
     visit("closed_form", by_name(closed_form), "figures of the two from closed forms");
     visit("replay", replay.empty() ? std::nullopt : std::optional(replay),

@@ -116,7 +116,7 @@ std::vector<Finding> path(Experiment& experiment) {
       if (heads != experiment.condition(i + 1).heads) continue;  // another path begins
       const OrderedPair pair = ordered_pair(experiment, index, i + 1, i);
       std::ostringstream what;
-      what << "MSE at index " << pair.lower << " less MSE at " << pair.higher << ", " << heads
+      what << "MSE at index " << pair.lower << " minus MSE at " << pair.higher << ", " << heads
            << " heads, relative";
       compare_pair(experiment, pair, what.str(), finding);
     }
@@ -160,7 +160,7 @@ std::vector<Finding> between(Experiment& experiment) {
     for (const OrderedPair& pair : ordered[f]) {
       const Condition& diverse = experiment.condition(pair.diverse);
       std::ostringstream what;
-      what << "MSE of the plainer heads less that of the more diverse, index " << pair.lower
+      what << "MSE of the plainer heads minus that of the more diverse, index " << pair.lower
            << " and " << pair.higher << ", " << diverse.heads << " heads, d_k = " << diverse.k
            << ", relative";
       compare_pair(experiment, pair, what.str(), finding);
@@ -194,7 +194,7 @@ std::vector<Finding> near_ties(Experiment& experiment) {
       const bool last = n == head_sets.rbegin()->first;
       finding.comparisons.push_back(
           {.what = "power of 1/n by which the largest inversion shrinks to n = " +
-                   std::to_string(n) + (last ? ", less 1" : ""),
+                   std::to_string(n) + (last ? " minus 1" : ""),
            .statement = last ? Statement::equal : Statement::at_least,
            .effect = {last ? power - 1 : power, 0},
            .df = 1,

@@ -30,7 +30,7 @@ std::vector<Finding> same_estimates(Experiment& experiment) {
       const Jackknifed difference =
           softmax.queries[q].head_bias[h] - gaussian.queries[q].head_bias[h];
       finding.comparisons.push_back(equal_to("E f of head " + std::to_string(h) + " at query " +
-                                                 std::to_string(q) + ", softmax less Gaussian",
+                                                 std::to_string(q) + ", softmax minus Gaussian",
                                              difference, 0, 1, experiment.margin(),
                                              experiment.node_counts()));
     }

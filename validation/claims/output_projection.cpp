@@ -58,7 +58,7 @@ std::vector<Finding> correlation_is_irrelevant(Experiment& experiment, const Eig
   const Jackknifed aligned = simulated(experiment, 0, a);
   const Jackknifed orthogonal = simulated(experiment, 1, a);
   Finding finding;
-  finding.comparisons.push_back(equal_to("error of aligned over that of orthogonal heads, less 1",
+  finding.comparisons.push_back(equal_to("error of aligned over that of orthogonal heads minus 1",
                                          aligned / orthogonal, 1, 1, experiment.margin(),
                                          experiment.observed(0).node_counts));
   return {std::move(finding)};

@@ -110,10 +110,10 @@ std::vector<Finding> diversifies(Experiment& experiment) {
     for (std::size_t r = 0; r < rise.size(); ++r) rise[r] -= before[r];
     Finding finding{.index = index, .comparisons = {}};
     finding.comparisons.push_back(
-        more_than_margin("rise of the index " + index + " over training, less the margin",
+        more_than_margin("rise of the index " + index + " over training minus the margin",
                          mean_of(rise), experiment, std::vector<double>(rise.size(), 1.0)));
     finding.comparisons.push_back(
-        error_falls(experiment, "relative fall of the MSE over training, less the margin"));
+        error_falls(experiment, "relative fall of the MSE over training minus the margin"));
     std::ostringstream note;
     note.precision(3);
     note << "Mean " << index << " index " << start.value << " at the start, " << end.value
@@ -134,7 +134,7 @@ std::vector<Finding> pays(Experiment& experiment) {
   }
   Finding finding;
   finding.comparisons.push_back(
-      error_falls(experiment, "relative fall of the MSE by the penalty, less the margin"));
+      error_falls(experiment, "relative fall of the MSE by the penalty minus the margin"));
   std::ostringstream note;
   note.precision(3);
   note << "Mean chordal index "

@@ -28,7 +28,7 @@ std::vector<Finding> prediction(Experiment& experiment) {
   // The floor itself: what is left at the most heads, over rho V, is at least 1.
   const JackknifedEstimates& last = experiment.observed(experiment.conditions() - 1);
   finding.comparisons.push_back(
-      at_least_zero("variance with the most heads, over its floor rho V, less 1",
+      at_least_zero("variance with the most heads, over its floor rho V minus 1",
                     (last.variance_term + last.covariance_term) / (rho * variance) - 1, 1,
                     experiment.margin(), experiment.node_counts()));
   return {std::move(finding)};

@@ -109,7 +109,7 @@ std::vector<Finding> gain(Experiment& experiment) {
   const Jackknifed& optimal = experiment.observed(1).mse;
   Finding finding;
   finding.comparisons.push_back(at_least_zero(
-      "MSE with uniform less MSE with optimal weights, over the former", uniform - optimal,
+      "MSE with uniform minus MSE with optimal weights, over the former", uniform - optimal,
       uniform.value, experiment.margin(), experiment.node_counts()));
   return {std::move(finding)};
 }

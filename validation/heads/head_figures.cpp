@@ -96,7 +96,7 @@ class Figures {
       const MatrixXd cross = of_means(total.z_share / n, total.z / n);
       share_ =
           total.outputs_share / n - cross - cross.transpose() + means * (total.inverse_stream / n);
-      add("spread_share", "1", "mean square of output less mean, over that of the stream",
+      add("spread_share", "1", "mean square of output minus mean, over that of the stream",
           share_.diagonal());
     }
     add("shapley", squared, "covariance with the layer's output: its share of the variance",

@@ -58,12 +58,12 @@ std::vector<Finding> has_least_score_error(Experiment& experiment) {
       const Eigen::VectorXd values = singular_values(scores);
       least = values.tail(values.size() - rank).squaredNorm() / scores.squaredNorm();
       finding.comparisons.push_back(equal_to(
-          "squared score error of KQ-SVD less that of the singular values left out, relative",
+          "squared score error of KQ-SVD minus that of the singular values left out, relative",
           Jackknifed(error), least, 1, experiment.margin(), experiment.node_counts()));
     } else {
       finding.comparisons.push_back(at_least_zero(
           "squared score error of " + experiment.condition(i).swept.at(0) +
-              " less the least, relative",
+              " minus the least, relative",
           Jackknifed(error - least), 1, experiment.margin(), experiment.node_counts()));
     }
   }

@@ -84,7 +84,7 @@ std::vector<Finding> decided_by(const Experiment& experiment, const std::string&
 
 std::vector<Finding> average_mixes_faster(Experiment& experiment) {
   const Compared steps = steps_of(experiment);
-  return decided_by(experiment, "steps gained on the faster head, less one" + steps.text(),
+  return decided_by(experiment, "steps gained on the faster head minus one" + steps.text(),
                     steps.least - steps.average - 1);
 }
 
@@ -105,7 +105,7 @@ std::vector<Finding> best_weights_mix_no_slower(Experiment& experiment) {
   const Matrices& heads = experiment.plan().stack->fixed;
   Finding finding{.identity = true};
   finding.comparisons = {
-      not_below(experiment, "steps of the fastest head less those with the best weights",
+      not_below(experiment, "steps of the fastest head minus those with the best weights",
                 std::min(mixing_steps(heads[0]), mixing_steps(heads[1])) - best)};
   return {std::move(finding)};
 }
@@ -117,9 +117,9 @@ std::vector<Finding> fidelity_exceeds_both(Experiment& experiment) {
   Finding finding;
   // A gain below 0.001 would not count.
   finding.comparisons = {
-      not_below(experiment, "fidelity gained on the higher head, less 0.001" + fidelity.text(),
+      not_below(experiment, "fidelity gained on the higher head minus 0.001" + fidelity.text(),
                 fidelity.average - fidelity.largest - 0.001),
-      not_below(experiment, "pairs of graphs that gain, less one", some.average_above_both - 1.0)};
+      not_below(experiment, "pairs of graphs that gain minus one", some.average_above_both - 1.0)};
   finding.note = "Graphs of " + std::to_string(experiment.plan().n) +
                  " nodes of which each reaches the sink: of " + std::to_string(some.pairs) +
                  " pairs the average is above both heads in " +
@@ -149,7 +149,7 @@ std::vector<Finding> mixes_in_twice_the_mean(Experiment& experiment, bool long_l
       const double time = mixing_steps(faulty_plan(experiment, i).stack->fixed[0], one);
       finding.comparisons.push_back(
           not_below(experiment,
-                    "2N/p less the steps of a line, N = " + std::to_string(line.rows() - 1) +
+                    "2N/p minus the steps of a line, N = " + std::to_string(line.rows() - 1) +
                         ", p = " + number_text(speed) + ", eps = " + number_text(one),
                     2 * steps / speed - time));
     }

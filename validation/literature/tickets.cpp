@@ -73,7 +73,7 @@ std::vector<Finding> falls_by_log_two(Experiment& experiment) {
       return static_cast<double>(within) / static_cast<double>(some.size());
     });
     finding.comparisons.push_back(at_least_zero(
-        "expected subsets within 2^-m of the target less the share of draws with one, m = " +
+        "expected subsets within 2^-m of the target minus the share of draws with one, m = " +
             std::to_string(m),
         Jackknifed(expected_subset_hits(m, target_weight, eps)) - hits, 1, experiment.margin(),
         counts));
@@ -130,7 +130,7 @@ std::vector<Finding> moves_within_bound(Experiment& experiment) {
       least = std::min(least, 1 - moved.rowwise().norm().maxCoeff() / bound);
     }
     finding.comparisons.push_back(
-        at_least_zero("1 less the shift of an output over its bound, least of " +
+        at_least_zero("1 minus the shift of an output over its bound, least of " +
                           std::to_string(draws) + " draws, m = " + std::to_string(samples_of(plan)),
                       least, 1, experiment.margin(), {}));
   }

@@ -92,7 +92,7 @@ Finding index_orders(Experiment& experiment, bool flipped) {
       const std::size_t worse = first_is_better ? j : i;
       finding.comparisons.push_back(
           at_least_zero("MSE of " + numbered_condition(worse) + " over that of #" +
-                            std::to_string(better) + ", less 1",
+                            std::to_string(better) + " minus 1",
                         experiment.observed(worse).mse / experiment.observed(better).mse - 1, 1,
                         experiment.margin(), experiment.node_counts()));
     }

@@ -170,7 +170,7 @@ struct RmsNorm : NormParameters {
 
 struct LayerNorm : NormParameters {
   static constexpr const char* name = "layer";
-  static constexpr const char* summary = "token less its mean, over its root mean square";
+  static constexpr const char* summary = "token minus its mean, over its root mean square";
 };
 
 struct NoMlp : NoParameters {

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Difference:
-    """A figure of each condition less that of its reference, with the standard error of that.
+    """A figure of each condition minus that of its reference, with the standard error of that.
 
     Where both have the same seed and replicates it is paired: the jackknife runs over differences
     replicate by replicate, from the nodes. NaN where a condition is its own reference.
@@ -205,7 +205,7 @@ class Result(Tabular, Labelled):
     def difference(
         self, figure: str, over: str | None = None, *, against: str | None = None
     ) -> Difference:
-        """A figure less that of a reference condition, with the MCSE of the difference.
+        """A figure minus that of a reference condition, with the MCSE of the difference.
 
         `over` is a swept key: each condition is compared with the one that has the key's first
         value and the same values of all others. `against` is a condition, as "#0" or "KEY=VALUE".
