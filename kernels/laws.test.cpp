@@ -293,7 +293,7 @@ TEST(DesignLaws, RefuseWhatDoesNotFit) {
     }
     return "";
   };
-  EXPECT_EQ(message(normal_design(2, {1})), "mean: has 1 elements, needs 2");
+  EXPECT_EQ(message(normal_design(2, {1})), "mean: has 1 element, needs 2");
   EXPECT_EQ(message(normal_design(2, {}, {{1, 2}, {2, 1}})),
             "covariance: is not positive definite");
   EXPECT_EQ(message(normal_design(2, {}, {{1, 0.1}, {0.2, 1}})), "covariance: is not symmetric");

@@ -29,6 +29,7 @@ struct Range {
   double high = std::numeric_limits<double>::infinity();
   bool low_open = true;   ///< low itself is excluded
   bool high_open = true;  ///< high itself is excluded
+  bool radians = false;   ///< an angle: a number beyond the interval may be degrees
 
   /// True when `value` lies inside; false for NaN.
   bool holds(double value) const {
@@ -55,6 +56,17 @@ inline Range inside(double low, double high) {
 /// Closed interval [low, high].
 inline Range within(double low, double high) {
   return {.low = low, .high = high, .low_open = false, .high_open = false};
+}
+
+/// `range` for an angle in radians.
+inline Range in_radians(Range range) {
+  range.radians = true;
+  return range;
+}
+/// At most one turn either way, 2 pi rounded up: a phase of more says nothing that one within it
+/// does not, and is degrees by mistake.
+inline Range phase_in_radians() {
+  return in_radians(within(-6.2832, 6.2832));
 }
 
 /// What a law may need to know of the rest of the scenario to check its own shapes.

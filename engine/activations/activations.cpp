@@ -11,6 +11,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/words.h"
+#include "kernels/counted.h"
 
 namespace headlab {
 namespace {
@@ -213,8 +214,8 @@ void LayerActivations::read_shape() {
   shape_.queries = shape_.keys = first[2];
   if (!has("q")) return;
   if (first[1] != shape_.heads && first[2] == shape_.heads) {
-    fail("q", "has shape " + shape_text(first) + " where W_O has " + std::to_string(shape_.heads) +
-                  " heads: its heads are third - give another layout (bhtk, bthk)");
+    fail("q", "has shape " + shape_text(first) + " where W_O has " + counted(shape_.heads, "head") +
+                  ": its heads are third - give another layout (bhtk, bthk)");
   }
   const std::vector<std::uint64_t>& keys = info("k").shape;
   shape_.groups = keys[1];
@@ -223,12 +224,12 @@ void LayerActivations::read_shape() {
   for (const char* name : {"q", "k", "v"}) precision_ = std::min(precision_, info(name).kind);
   if (text("precision") == "half") precision_ = NumberKind::half;
   if (shape_.groups < 1 || shape_.heads % shape_.groups != 0) {
-    fail("k", "has " + std::to_string(shape_.groups) + " groups, which do not divide the " +
-                  std::to_string(shape_.heads) + " heads of W_O");
+    fail("k", "has " + counted(shape_.groups, "group") + ", which do not divide the " +
+                  counted(shape_.heads, "head") + " of W_O");
   }
   if (shape_.keys < shape_.queries) {
-    fail("k", "has " + std::to_string(shape_.keys) + " keys, fewer than the " +
-                  std::to_string(shape_.queries) + " queries of q");
+    fail("k", "has " + counted(shape_.keys, "key") + ", fewer than the " +
+                  counted(shape_.queries, "query", "queries") + " of q");
   }
 }
 

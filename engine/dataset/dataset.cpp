@@ -12,6 +12,7 @@
 #include "engine/scenario/plan_fingerprint.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/setup_laws.h"
+#include "kernels/counted.h"
 #include "kernels/plan.h"
 
 namespace headlab {
@@ -48,8 +49,8 @@ std::uint64_t shards_of(const Condition& condition, const DatasetRequest& reques
                         std::uint64_t most) {
   const double bytes = rough_bytes(dataset_variables(condition, request, condition.replicates));
   if (bytes > max_bytes) {
-    throw InvalidInput("--replicates: " + std::to_string(condition.replicates) +
-                       " replicates take more than 2^60 bytes - lower --replicates");
+    throw InvalidInput("--replicates: " + counted(condition.replicates, "replicate") +
+                       " take more than 2^60 bytes - lower --replicates");
   }
   if (!request.shards) {
     const auto wanted = static_cast<std::uint64_t>(bytes) / max_shard_bytes + 1;

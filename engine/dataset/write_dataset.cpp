@@ -26,6 +26,7 @@
 #include "engine/files/sha256.h"
 #include "engine/run/memory.h"
 #include "engine/scenario/condition.h"
+#include "kernels/counted.h"
 #include "kernels/parallel_for.h"
 #include "kernels/plan.h"
 #include "kernels/statistics/stopping.h"
@@ -112,8 +113,8 @@ void check_memory(const Dataset& dataset, int threads) {
                               threads * draw_bytes(*one.condition, dataset.request));
   }
   require_memory(static_cast<std::uint64_t>(std::min(most, 1e18)),
-                 "for " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"),
-                 "data.n", threads == 1 ? "" : "or use --threads 1");
+                 "for " + counted(static_cast<std::uint64_t>(threads), "thread"), "data.n",
+                 threads == 1 ? "" : "or use --threads 1");
 }
 
 /// Throws InvalidInput unless the shards fit on the disk of `folder`, where they take the place of

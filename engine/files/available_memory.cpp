@@ -14,6 +14,7 @@
 #include "engine/files/error.h"
 #include "engine/files/words.h"
 #include "kernels/control_groups.h"
+#include "kernels/counted.h"
 #include "kernels/host.h"
 
 namespace headlab {
@@ -114,7 +115,7 @@ std::uint64_t address_space_taken() {
 }
 
 std::string format_bytes(std::uint64_t bytes) {
-  if (bytes < 1024) return std::to_string(bytes) + " bytes";
+  if (bytes < 1024) return counted(bytes, "byte");
   static constexpr const char* units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double size = static_cast<double>(bytes) / 1024;
   int unit = 0;

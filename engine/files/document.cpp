@@ -24,6 +24,7 @@
 #include "engine/files/error.h"
 #include "engine/files/typography.h"
 #include "engine/files/words.h"
+#include "kernels/counted.h"
 
 namespace headlab {
 
@@ -397,7 +398,7 @@ void set_value(Value& root, const std::string& path, Value value) {
       at = element(*array, part);
       if (at == nullptr) {
         reject(value.location, so_far,
-               "has " + std::to_string(array->size()) + " elements, and no " + part);
+               "has " + counted(array->size(), "element") + ", and no " + part);
       }
       set = nullptr;
       so_far += part;

@@ -11,6 +11,7 @@
 
 #include "engine/files/available_memory.h"
 #include "engine/files/document.h"
+#include "kernels/counted.h"
 
 namespace headlab {
 
@@ -239,7 +240,7 @@ Layout layout_of(std::string_view bytes, std::uint64_t size, const std::string& 
   if (header.shape.size() < min_axes || header.shape.size() > max_axes) {
     const std::string allowed =
         std::to_string(min_axes) + (min_axes == max_axes ? "" : " or " + std::to_string(max_axes));
-    fail("has " + std::to_string(header.shape.size()) + " axes (allowed: " + allowed + ")");
+    fail("has " + counted(header.shape.size(), "axis", "axes") + " (allowed: " + allowed + ")");
   }
   std::uint64_t& count = layout.count;
   bool empty = false;
@@ -253,9 +254,8 @@ Layout layout_of(std::string_view bytes, std::uint64_t size, const std::string& 
   const std::uint64_t there = size - layout.offset;
   overflow = overflow || __builtin_mul_overflow(count, bytes_of(header.type), &wanted);
   if (overflow || wanted != there) {
-    fail("has " + std::to_string(there) + " bytes of numbers, its shape " +
-         shape_text(header.shape) + " needs " +
-         (overflow ? "another length" : std::to_string(wanted)));
+    fail("has " + counted(there, "byte") + " of numbers, its shape " + shape_text(header.shape) +
+         " needs " + (overflow ? "another length" : std::to_string(wanted)));
   }
 
   return layout;

@@ -16,6 +16,7 @@
 #include "engine/files/document.h"
 #include "engine/files/input_file.h"
 #include "engine/files/npy_file.h"
+#include "kernels/counted.h"
 
 namespace headlab {
 
@@ -129,7 +130,7 @@ class CsvReader {
     for (std::size_t i = 0; i < cells.size(); ++i) table_.exact.push_back(read(cells[i], i + 1));
     const std::size_t wanted = table_.rows == 0 ? table_.column_names.size() : table_.columns;
     if (wanted != 0 && cells.size() != wanted) {
-      fail(line_, "has " + std::to_string(cells.size()) + " cells, the lines before have " +
+      fail(line_, "has " + counted(cells.size(), "cell") + ", the lines before have " +
                       std::to_string(wanted));
     }
     table_.columns = cells.size();
@@ -233,10 +234,7 @@ std::optional<DataTable> read_npy_file(const std::string& path) {
 }  // namespace
 
 std::string DataTable::text() const {
-  const auto count = [](std::size_t number, const std::string& what) {
-    return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
-  };
-  const std::string all = count(rows, "row") + " of " + count(columns, "column");
+  const std::string all = counted(rows, "row") + " of " + counted(columns, "column");
   if (column_names.empty()) return all + (csv ? ", no header" : "");
   constexpr std::size_t shown = 120;
   std::string names;

@@ -9,6 +9,7 @@
 #include "engine/moments/figure_rounding.h"
 #include "engine/moments/measured_terms.h"
 #include "engine/moments/query_terms.h"
+#include "kernels/counted.h"
 #include "kernels/plan.h"
 
 namespace headlab {
@@ -461,8 +462,9 @@ bool divides_by_noise(const ErrorTerms<Estimate>& terms, const Estimate& figure)
 }
 
 std::string carriers_of(double carriers, std::uint64_t replicates) {
-  return (carriers > 0 ? "some " : "") + std::to_string(std::llround(std::floor(carriers))) +
-         " of " + std::to_string(replicates) + " replicates";
+  return (carriers > 0 ? "some " : "") +
+         grouped(static_cast<std::uint64_t>(std::max(std::floor(carriers), 0.0))) + " of " +
+         counted(replicates, "replicate");
 }
 
 void set_digits(JackknifedEstimates& estimates, std::span<const double> truth, double eps) {

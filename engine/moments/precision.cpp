@@ -21,7 +21,7 @@ constexpr double max_growth = 4;
 [[noreturn]] void reject_target(const std::string& text) {
   throw InvalidInput("--until: \"" + one_line(text) +
                      "\" does not fit (allowed: FIGURE=MCSE or FIGURE=SHARE%, numbers above 0 and "
-                     "at most 100 %; FIGURE@#3 for condition #3 alone)");
+                     "below 100 %; FIGURE@#3 for condition #3 alone)");
 }
 
 constexpr std::string_view difference_prefix = "difference_";
@@ -61,7 +61,7 @@ PrecisionTarget parse_target(const std::string& text) {
   const char* const end = number.data() + number.size();
   const auto [stop, error] = std::from_chars(number.data(), end, target.limit);
   const bool fits = error == std::errc() && stop == end && target.limit > 0 &&
-                    std::isfinite(target.limit) && (!target.relative || target.limit <= 100);
+                    std::isfinite(target.limit) && (!target.relative || target.limit < 100);
   if (!fits) reject_target(text);
   return target;
 }

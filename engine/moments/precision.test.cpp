@@ -36,12 +36,12 @@ TEST(Precision, WhatIsNoTargetIsRefused) {
         "mse=1e400", ""}) {
     EXPECT_EQ(until_refusal(text),
               "--until: \"" + text +
-                  "\" does not fit (allowed: FIGURE=MCSE or FIGURE=SHARE%, numbers above 0 and at "
-                  "most 100 %; FIGURE@#3 for condition #3 alone)");
+                  "\" does not fit (allowed: FIGURE=MCSE or FIGURE=SHARE%, numbers above 0 and "
+                  "below 100 %; FIGURE@#3 for condition #3 alone)");
   }
   EXPECT_TRUE(until_refusal("mse=1%,").starts_with("--until: \"\" does not fit"));
   EXPECT_TRUE(until_refusal("head_bias[0,0=1").starts_with("--until: \"head_bias[0,0\" does"));
-  EXPECT_EQ(until_refusal("mse=100%"), "accepted");
+  EXPECT_EQ(until_refusal("mse=99%"), "accepted");
   EXPECT_EQ(until_refusal("share=0.1,difference_share=0.1"), "accepted");
   EXPECT_NE(until_refusal("shares=0.1"), "accepted");
   EXPECT_NE(until_refusal("share=1%"), "accepted");

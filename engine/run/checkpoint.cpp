@@ -19,6 +19,7 @@
 #include "engine/scenario/condition.h"
 #include "engine/scenario/plan_fingerprint.h"
 #include "engine/scenario/scenario.h"
+#include "kernels/counted.h"
 
 namespace headlab {
 namespace {
@@ -87,9 +88,8 @@ CheckpointCondition read_condition(const std::string& path, const ResultsReader&
                             .plan_sha256 = std::move(sum)};
   if (begun.tree.count() > condition.replicates) {
     throw InvalidInput("--resume: " + path + ": " + name + " has " +
-                       std::to_string(begun.tree.count()) + " replicates already, more than the " +
-                       std::to_string(condition.replicates) +
-                       " asked for - ask for at least as many");
+                       counted(begun.tree.count(), "replicate") + " already, more than the " +
+                       grouped(condition.replicates) + " asked for - ask for at least as many");
   }
   return begun;
 }
@@ -188,8 +188,7 @@ Checkpoint read_checkpoint(const std::string& path, const Scenario& scenario,
       if (i >= scenario.conditions.size()) {
         // A checkpoint has those that were not begun as well.
         if (replicates[i] == 0) continue;
-        reject_resume(path, "has " + std::to_string(i + 1) +
-                                " conditions or more, the scenario has " +
+        reject_resume(path, "has " + counted(i + 1, "condition") + " or more, the scenario has " +
                                 std::to_string(scenario.conditions.size()));
       }
       begun.conditions.push_back(read_condition(path, results, i, scenario.conditions[i],

@@ -113,8 +113,8 @@ TEST(LearnedHeads, AreRefusedInOneLineWhereTheyCannotBeLearned) {
        "s.toml:13:11: heads.weights: have law \"learned\", which needs subspaces of law "
        "\"learned\" too"},
       {text_with(explicit_law + "[[[1], [0], [0]]] }", softmax),
-       "s.toml:11:97: heads.subspaces.query_matrices: has 1 matrices, needs one for each of the 2 "
-       "heads"},
+       "s.toml:11:97: heads.subspaces.query_matrices: has 1 matrix, needs 2, one for each "
+       "head"},
       {text_with(explicit_law + "[[[1], [0], [0]], [[3], [1], [0]]] }"),
        "s.toml:12:10: heads.kernel: must have law \"softmax\", because matrices of their own "
        "project the queries"}};

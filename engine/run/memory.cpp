@@ -18,6 +18,7 @@
 #include "engine/scenario/setup_laws.h"
 #include "engine/scenario/stack/stack_setting.h"
 #include "kernels/backends.h"
+#include "kernels/counted.h"
 #include "kernels/laws.h"
 #include "kernels/learning/worker.h"
 #include "kernels/plan.h"
@@ -232,7 +233,7 @@ void check_stack_memory(const Condition& condition, const Backend& backend, int 
   const bool has_dim = condition.parameters.tree().find("tokens")->find("design")->find("dim");
   parts.push_back({bytes(workers) * bytes(of_worker),
                    by_tokens || !has_dim ? "tokens.n" : "tokens.design.dim"});
-  require(workers == 1 ? "for 1 worker" : "for " + std::to_string(workers) + " workers",
+  require("for " + counted(static_cast<std::uint64_t>(workers), "worker"),
           workers > 1 ? "or use --threads 1" : "");
 }
 
@@ -324,9 +325,8 @@ void check_memory(const Condition& condition, const Backend& backend, int thread
   plan.n = 1;
   const bool by_points = of_workers().value <= with_points.value / 2;
   require(all,
-          by_cpu         ? "for the worker of cpu that the pilot of controls needs"
-          : workers == 1 ? "for 1 worker"
-                         : "for " + std::to_string(workers) + " workers",
+          by_cpu ? "for the worker of cpu that the pilot of controls needs"
+                 : "for " + counted(static_cast<std::uint64_t>(workers), "worker"),
           by_points ? "data.n" : queries_knob(condition),
           !by_cpu && workers > 1 ? "or use --threads 1" : "");
 }

@@ -12,16 +12,13 @@
 #include "engine/moments/measures.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/scenario.h"
+#include "kernels/counted.h"
 
 namespace headlab {
 namespace {
 
 [[noreturn]] void reject_target_of(const PrecisionTarget& target, const std::string& problem) {
   throw InvalidInput("--until: " + target.text() + ": " + problem);
-}
-
-std::string count_text(int count, const std::string& one, const std::string& many) {
-  return std::to_string(count) + " " + (count == 1 ? one : many);
 }
 
 /// Figures of moments that vary, so that those which are undefined always are.
@@ -69,8 +66,8 @@ void require_targets_fit(std::span<const PrecisionTarget> targets, const Scenari
         "run.replicates - take it out of [sweep]");
   }
   if (most < min_replicates_for_mcse) {
-    throw InvalidInput("--until: " + std::to_string(most) +
-                       " replicates at most have no standard errors - allow 8 or more");
+    throw InvalidInput("--until: " + counted(most, "replicate") +
+                       " at most: no standard errors - allow 8 or more");
   }
 }
 
@@ -96,11 +93,11 @@ void require_targets_defined(std::span<const PrecisionTarget> targets,
   for (std::size_t t = 0; t < targets.size(); ++t) {
     if (!undefined[t]) continue;
     const Plan& plan = conditions[*undefined[t]].plan;
-    std::string problem = "is undefined in condition #" + std::to_string(*undefined[t]) +
-                          ", which has " + count_text(plan.queries, "query", "queries") + ", " +
-                          count_text(plan.heads, "head", "heads") + " and " +
-                          (plan.moments == MomentMode::pairwise ? "pairwise" : "aggregate") +
-                          " moments";
+    std::string problem =
+        "is undefined in condition #" + std::to_string(*undefined[t]) + ", which has " +
+        counted(static_cast<std::uint64_t>(plan.queries), "query", "queries") + ", " +
+        counted(static_cast<std::uint64_t>(plan.heads), "head") + " and " +
+        (plan.moments == MomentMode::pairwise ? "pairwise" : "aggregate") + " moments";
     if (defined[t]) {
       PrecisionTarget alone = targets[t];
       alone.condition = defined[t];

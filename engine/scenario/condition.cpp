@@ -9,6 +9,7 @@
 #include "engine/files/error.h"
 #include "engine/scenario/setup_laws.h"
 #include "engine/scenario/stack/stack_setting.h"
+#include "kernels/counted.h"
 #include "kernels/laws.h"
 #include "kernels/learning/learning.h"
 #include "kernels/plan.h"
@@ -189,9 +190,8 @@ void calibrate_compression(Condition& condition) {
       const std::uint64_t rank = compress->rank[h];
       if (rank >= static_cast<std::uint64_t>(condition.k) || rank < count) continue;
       throw ParameterError("compress.queries",
-                           "is \"scenario\" with " + std::to_string(count) +
-                               (count == 1 ? " query" : " queries") + ", which rank " +
-                               std::to_string(rank) +
+                           "is \"scenario\" with " + counted(count, "query", "queries") +
+                               ", which rank " + std::to_string(rank) +
                                " fits exactly - use \"design\", or more queries");
     }
   }

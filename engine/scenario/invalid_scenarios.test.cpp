@@ -265,7 +265,7 @@ TEST(bad_scenarios, laws_and_their_parameters) {
 9 count = 3
 ! s.toml:11:13: heads.subspaces: needs H k <= d, here 3 x 2 > 4
 11 subspaces = { law = "principal_angles", angles = [1] }
-! s.toml:11:50: heads.subspaces.angles: has 1 elements, needs one for each of the k = 2 dimensions of a head
+! s.toml:11:50: heads.subspaces.angles: has 1 element, needs k = 2, one for each dimension of a head
 11 subspaces = { law = "equiangular", angle = 1.6 }
 ! s.toml:11:44: heads.subspaces.angle: is 1.6, must be inside (0, 1.5707963267948966) - in radians: 1.6 degrees are 0.0279
 11 subspaces = { law = "explicit", matrices = [[[1, 0], [0, 1], [0, 0], [0, 0]], [[1], [0], [0], [0]]] }
@@ -299,7 +299,7 @@ TEST(bad_scenarios, laws_and_their_parameters) {
 12 kernel = { law = "gaussian\nx", bandwidth = 1 }
 ! s.toml:12:18: heads.kernel.law: is "gaussian x" (allowed: KERNELS) - did you mean "gaussian"?
 13 weights = { law = "explicit", values = [1] }
-! s.toml:13:40: heads.weights.values: has 1 elements, needs one for each of the 2 heads
+! s.toml:13:40: heads.weights.values: has 1 element, needs 2, one for each head
 13 weights = { law = "geometric", ratio = 0 }
 ! s.toml:13:40: heads.weights.ratio: is 0, must be in (0, 1000]
 13 weights = { law = "optimal", source = "guess" }

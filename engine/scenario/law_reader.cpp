@@ -18,8 +18,6 @@ void describe_stages(std::tuple<std::optional<Stages>...>, std::vector<LawDescri
   (out.push_back(describe_law<Stages>("mechanism")), ...);
 }
 
-constexpr double full_turn = 6.2832;  ///< 2 pi rounded up
-
 [[noreturn]] void reject_kind(const Value& value, const std::string& key, const char* needed) {
   std::string problem = std::string("is ") + value.kind() + ", needs " + needed;
   const std::string section = key.substr(0, key.find('.'));
@@ -35,17 +33,12 @@ void require_range(const Value& value, const std::string& key, const Range& rang
   if (!std::isfinite(number)) {
     reject_unfit(value.location, key, "is " + number_text(number) + ", needs a finite number");
   }
-  // Angles and phases, whose keys are called so, are in radians. A phase of more than a turn says
-  // nothing that one within it does not, and is degrees by mistake.
-  const bool is_phase = key.find(".phase") != std::string::npos;
-  const Range allowed = is_phase ? within(-full_turn, full_turn) : range;
-  if (!allowed.holds(number)) {
-    const bool is_angle = is_phase || key.find(".angle") != std::string::npos;
-    const bool degrees = is_angle && std::abs(number) > allowed.high;
+  if (!range.holds(number)) {
+    const bool degrees = range.radians && std::abs(number) > range.high;
     const std::string radians = formatted("%.4f", number * std::numbers::pi / 180);
     reject_unfit(
         value.location, key,
-        "is " + to_toml(value) + ", must be " + range_text(allowed) +
+        "is " + to_toml(value) + ", must be " + range_text(range) +
             (degrees ? " - in radians: " + to_toml(value) + " degrees are " + radians : ""));
   }
 }

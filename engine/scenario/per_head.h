@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/counted.h"
 #include "kernels/parameter.h"
 
 namespace headlab {
@@ -22,8 +23,8 @@ struct PerHead {
   /// Throws ParameterError(key, ...) unless there is one number, or one for each head.
   void check(const char* key, int heads) const {
     if (values.size() > 1 && values.size() != static_cast<std::size_t>(heads)) {
-      throw ParameterError(key, "has " + std::to_string(values.size()) +
-                                    " elements, needs one for all heads or one each (" +
+      throw ParameterError(key, "has " + counted(values.size(), "element") +
+                                    ", needs one for all heads or one each (" +
                                     std::to_string(heads) + ")");
     }
   }

@@ -285,9 +285,9 @@ TEST(Subspaces, ExplicitRefusesWhatDoesNotFit) {
   EXPECT_EQ(refusal(law, sizes), "matrices: matrix of head 0 has 2 rows, needs d x k = 3 x 2");
   law.matrices = {{{1, 0}, {0, 1}, {0}}};
   EXPECT_EQ(refusal(law, sizes),
-            "matrices: matrix of head 0 has 1 elements in row 3, needs d x k = 3 x 2");
+            "matrices: matrix of head 0 has 1 element in row 3, needs d x k = 3 x 2");
   law.matrices = {};
-  EXPECT_EQ(refusal(law, sizes), "matrices: has 0 matrices, needs one for each of the 1 heads");
+  EXPECT_EQ(refusal(law, sizes), "matrices: has 0 matrices, needs 1, one for each head");
 }
 
 TEST(Subspaces, CoordinatesAreOrthonormalAndRepeatable) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -12,6 +13,7 @@
 #include "engine/files/notes.h"
 #include "engine/scenario/key_formulas.h"
 #include "engine/scenario/law_reader.h"
+#include "kernels/counted.h"
 
 namespace headlab {
 namespace {
@@ -84,6 +86,12 @@ std::vector<double> equal_ratios(const Terms& terms, std::size_t count) {
   values.front() = terms.first;
   values.back() = terms.last;
   return values;
+}
+
+/// A value as it is told from others: 1, 1.0 and 1e0 are one.
+std::string value_text(const Value& value) {
+  const auto number = value.number();
+  return number ? number_text(*number) : to_toml(value);
 }
 
 std::vector<double> given_steps(const Terms& terms, const Value& value, const std::string& key,
@@ -159,8 +167,7 @@ std::optional<Labels> read_labels(const Value& table, const std::string& name,
   if (texts == nullptr || texts->size() != values.size()) {
     reject(labels->location, key,
            (texts == nullptr ? std::string("is ") + labels->kind()
-                             : "has " + std::to_string(texts->size()) +
-                                   (texts->size() == 1 ? " label" : " labels")) +
+                             : "has " + counted(texts->size(), "label")) +
                ", needs an array of " + std::to_string(values.size()) + ", one a value");
   }
   for (std::size_t i = 0; i < texts->size(); ++i) {
@@ -274,6 +281,30 @@ void Sweep::read(const Value& table, const std::string& prefix, Grid& grid) {
   }
 }
 
+void Sweep::require_different(const Grid& grid) {
+  std::vector<std::vector<const Axis*>> together;  // whose values are taken at one place
+  for (const Axis& axis : grid.axes) {
+    if (together.empty() || !grid.zip) together.emplace_back();
+    together.back().push_back(&axis);
+  }
+  for (const std::vector<const Axis*>& axes : together) {
+    std::map<std::string, std::size_t> first_of;
+    const Axis& axis = *axes.back();
+    for (std::size_t i = 0; i < axis.values.size(); ++i) {
+      std::string text;
+      for (const Axis* one : axes) text += value_text(one->values[i]) + "\n";
+      const auto [first, is_new] = first_of.try_emplace(std::move(text), i);
+      if (is_new) continue;
+      reject(axis.location, "sweep." + axis.key,
+             axes.size() == 1
+                 ? "has " + one_line(value_text(axis.values[i]), 60) + " twice - leave one out"
+                 : "and the keys swept with it have the same values at places " +
+                       std::to_string(first->second) + " and " + std::to_string(i) +
+                       " - leave one out");
+    }
+  }
+}
+
 void Sweep::check(const Value& section) const {
   const std::vector<const Axis*> all = all_axes();
   if (all.size() == formulas_.size()) {
@@ -307,13 +338,13 @@ void Sweep::check(const Value& section) const {
       const Axis& first = grid.axes[0];
       if (grid.zip && axis.values.size() != first.values.size()) {
         reject(axis.location, "sweep." + axis.key,
-               "has " + std::to_string(axis.values.size()) +
-                   (axis.values.size() == 1 ? " value, " : " values, ") + first.key + " has " +
+               "has " + counted(axis.values.size(), "value") + ", " + first.key + " has " +
                    std::to_string(first.values.size()) +
                    " - with zip = true all need the same number");
       }
       if (!grid.zip || &axis == &first) count *= static_cast<double>(axis.values.size());
     }
+    require_different(grid);
   }
   if (count > static_cast<double>(max_conditions)) {
     reject(section.location, "sweep",

@@ -76,6 +76,8 @@ class Sweep {
   void read_grid(const Value& table, const std::string& name);
   void read(const Value& table, const std::string& prefix, Grid& grid);
   void check(const Value& section) const;
+  /// Throws InvalidInput where two conditions of a table would be the same.
+  static void require_different(const Grid& grid);
   std::vector<const Axis*> all_axes() const;
 
   Value base_;

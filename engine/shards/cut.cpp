@@ -17,6 +17,7 @@
 #include "engine/run/simulate.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/scenario.h"
+#include "kernels/counted.h"
 #include "kernels/plan.h"
 
 namespace headlab {
@@ -197,7 +198,7 @@ std::optional<ShardChoice> by_array(const Environment& environment,
 /// Throws InvalidInput unless the shard is one of them.
 ShardChoice checked(ShardChoice choice) {
   if (choice.shards < 1 || choice.shards > max_shards) {
-    reject_choice(std::to_string(choice.shards) + " shards (allowed: 1 to " +
+    reject_choice(counted(choice.shards, "shard") + " (allowed: 1 to " +
                   std::to_string(max_shards) + ")");
   }
   if (choice.shard < 1 || choice.shard > choice.shards) {

@@ -54,7 +54,7 @@ std::string allocation_table(const AllocationStudy& study) {
       wrapped(advice_text(study) + "\n" + advice_limits(study) + "\n", output_width());
   if (study.tuning.settings > 0) {
     text += "bandwidths: " + std::to_string(study.tuning.settings) + " tried in a pilot of " +
-            std::to_string(study.tuning.replicates) + " replicates each";
+            counted(study.tuning.replicates, "replicate") + " each";
     if (study.tuning.at_boundary > 0) {
       text += "; " + std::to_string(study.tuning.at_boundary) +
               " allocations are best at the end of the range searched";

@@ -60,14 +60,12 @@ std::vector<std::string> with_few_digits(std::vector<std::string> numbers) {
 }
 
 std::string count_text(double count, int digits) {
-  constexpr double long_count = 1e6, longest = 1e15;
+  constexpr double longest = 1e15;
   if (!(count < longest)) return short_number(count);
   const double unit =
       std::pow(10.0, std::max(0.0, std::floor(std::log10(std::max(count, 1.0))) + 1 - digits));
-  std::string text = formatted("%.0f", std::round(count / unit) * unit);
-  if (count < long_count) return text;
-  for (std::size_t i = text.size(); i > 3;) text.insert(i -= 3, ",");
-  return text;
+  const double rounded = std::round(count / unit) * unit;
+  return rounded >= 0 ? grouped(static_cast<std::uint64_t>(rounded)) : formatted("%.0f", rounded);
 }
 
 std::string fixed_number(double number, int decimals) {
@@ -185,10 +183,6 @@ void align_figures(std::vector<std::string>& cells) {
                       left(part.error, error));
   }
   cells = std::move(aligned);
-}
-
-std::string counted(std::uint64_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
 std::string and_listed(const std::vector<std::string>& words) {

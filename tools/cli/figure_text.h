@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/moments/estimates.h"
+#include "kernels/counted.h"
 
 namespace headlab::tools {
 
@@ -58,9 +59,6 @@ void align_figures(std::vector<std::string>& cells);
 std::string right(std::string_view text, std::size_t width);
 /// `text` with spaces after it up to `width` columns.
 std::string left(std::string_view text, std::size_t width);
-
-/// "1 shard", "3 shards".
-std::string counted(std::uint64_t count, const std::string& noun);
 
 /// "a", "a and b", "a, b and c"; a word that is repeated throughout, once.
 std::string and_listed(const std::vector<std::string>& words);

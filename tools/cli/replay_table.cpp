@@ -84,8 +84,7 @@ std::string replay_table(const Scenario& scenario, std::size_t condition, const 
   }
   const std::size_t narrowest = replay.narrowest();
   notes += "squared error " + formatted("%.9g", replay.squared_error) + ", the mean over " +
-           std::to_string(replay.queries.size()) +
-           (replay.queries.size() == 1 ? " query" : " queries") +
+           counted(replay.queries.size(), "query", "queries") +
            (plan.estimator == Estimator::conditional ? ", noise integrated" : "") + "\n";
   notes += "least effective sample size " + formatted("%.9g", replay.heads[narrowest].sample_size) +
            ", of head " + std::to_string(narrowest % heads) + " at query " +

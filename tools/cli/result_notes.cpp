@@ -122,7 +122,7 @@ std::string few_replicates_text(const RunResult& result) {
 }
 
 /// Where squared biases are so near 0 that their estimates are not normal: there bias² is a square
-/// of about one standard error less its mean.
+/// of about one standard error minus its mean.
 std::string bias_text(const RunResult& result) {
   constexpr double near = 4;
   const bool any = std::ranges::any_of(result.conditions, [](const ConditionResult& one) {
@@ -151,7 +151,7 @@ class RareFigures {
   }
   std::string text() const {
     if (count_ == 0) return "";
-    return "warning: " + std::to_string(count_) + " " + noun_ + (count_ == 1 ? " is" : "s are") +
+    return "warning: " + counted(count_, noun_ + " is", noun_ + "s are") +
            " carried by fewer than " + number_text(enough_carriers) +
            " replicates, and may be further off than standard errors say (" + first_ + ")\n";
   }
@@ -206,14 +206,12 @@ std::string doubts_text(const RunResult& result) {
         "larger units, or --backend reference\n";
   }
   for (const auto& [name, conditions] : divided) {
-    text += "warning: " + name + " of " + std::to_string(conditions) +
-            (conditions == 1 ? " condition" : " conditions") +
+    text += "warning: " + name + " of " + counted(conditions, "condition") +
             " has a denominator less than 6 standard errors from 0: its standard error says "
             "little\n";
   }
   if (measured > 0) {
-    text += "warning: " + std::to_string(measured) +
-            (measured == 1 ? " measure has" : " measures have") +
+    text += "warning: " + counted(measured, "measure has", "measures have") +
             " a denominator less than 6 standard errors from 0, and a standard error that says "
             "little (" +
             measure + ")\n";
@@ -243,7 +241,7 @@ std::string precision_text(const RunResult& result) {
   text += ", after " + std::to_string(precision.looks.size()) +
           (precision.looks.size() == 1 ? " look at " : " looks at ");
   for (std::size_t i = 0; i < precision.looks.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(precision.looks[i].replicates);
+    text += (i == 0 ? "" : ", ") + grouped(precision.looks[i].replicates);
   }
   text += " replicates; ";
   if (last.undefined > 0) {

@@ -19,6 +19,7 @@
 #include "engine/scenario/condition.h"
 #include "engine/scenario/scenario.h"
 #include "engine/shards/shard_files.h"
+#include "kernels/counted.h"
 #include "kernels/host.h"
 
 namespace headlab::tools {
@@ -136,9 +137,11 @@ std::optional<Checkpoint> begun_in(const OutputFolder& folder, const RunArgument
   }
   std::uint64_t asked = 0;
   for (const Condition& condition : scenario.conditions) asked += condition.replicates;
-  say("resumes from " + std::to_string(begun.replicates()) +
-          (!arguments.until.empty() ? "" : " of " + std::to_string(asked)) + " replicates in " +
-          path,
+  say("resumes from " +
+          (arguments.until.empty()
+               ? grouped(begun.replicates()) + " of " + counted(asked, "replicate")
+               : counted(begun.replicates(), "replicate")) +
+          " in " + path,
       false);
   return begun;
 }
@@ -176,6 +179,15 @@ std::function<void(const RunResult&)> checkpoint_of(ProgressDisplay& display,
   };
 }
 
+void require_merged(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  if (!fs::is_directory(path, none) || fs::exists(fs::path(path) / "results.nc", none)) return;
+  if (shard_paths({path}).empty()) return;
+  throw InvalidInput(one_line(path) + ": has shards of a study - join them with headlab merge " +
+                     shell_word(path) + " --out DIR");
+}
+
 std::string kept_text(const Scenario& scenario, const RunResult& result) {
   if (result.conditions.empty()) return "nothing";
   std::vector<std::size_t> stopped;
@@ -187,8 +199,8 @@ std::string kept_text(const Scenario& scenario, const RunResult& result) {
   }
   if (stopped.empty()) stopped = {result.conditions.size() - 1};
   const ConditionResult& first = result.conditions[stopped.front()];
-  std::string text = std::to_string(first.estimates.replicates) + " of " +
-                     std::to_string(first.condition->replicates) + " replicates";
+  std::string text = grouped(first.estimates.replicates) + " of " +
+                     counted(first.condition->replicates, "replicate");
   if (scenario.conditions.size() > 1) {
     text += " of " + conditions_text(stopped.front(), stopped.back(), stopped.size()) + " of " +
             std::to_string(scenario.conditions.size());

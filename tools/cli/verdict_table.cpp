@@ -77,7 +77,7 @@ std::vector<std::string> explanation(const VerdictRow& row) {
                     row.decisive.what + ", " + effect_cell(row) + " where " + allowed_cell(row) +
                     " is allowed, of " + std::to_string(row.comparisons) +
                     (row.comparisons == 1 ? " comparison at " : " comparisons at ") +
-                    std::to_string(row.replicates) + " replicates");
+                    counted(row.replicates, "replicate"));
   }
   if (row.verdict == Verdict::unresolved && row.comparisons > 0) {
     lines.push_back(why_open(row));

@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include "kernels/counted.h"
 #include "tools/report/figure.h"
 #include "tools/report/labels.h"
 #include "tools/report/sweep.h"
@@ -332,10 +333,14 @@ std::string components_finding(const ComponentsPicture& picture) {
 Table components_table(const ComponentsPicture& picture) {
   const std::string name = picture.first().name;
   const std::string what = picture.of_measures ? picture.y_title() : "Error and its components";
-  Table table{.caption = what + ": value ± MCSE", .headings = {"condition"}};
+  Table table{.caption = what, .error = "MCSE", .headings = {"condition"}};
   for (const Component& one : picture.components) table.headings.emplace_back(one.name);
   if (picture.compared) table.headings.emplace_back(name + " by closed form");
-  table.headings.insert(table.headings.end(), {"relative MCSE of the " + name, "replicates"});
+  const bool simulated = std::ranges::any_of(picture.conditions, [](const Value& condition) {
+    return !std::isnan(number_of(member(condition, "replicates")));
+  });
+  if (picture.has_relative) table.headings.push_back("relative MCSE of the " + name);
+  if (simulated) table.headings.emplace_back("replicates");
   for (std::size_t c = 0; c < picture.conditions.size(); ++c) {
     const Value& condition = picture.conditions[c];
     std::vector<std::string> row = {picture.sweep.condition_text(c)};
@@ -349,9 +354,8 @@ Table components_table(const ComponentsPicture& picture) {
           shown_number(number_of(member(member(member(condition, "theory"), key), "value")), 6));
     }
     const Estimate mse = estimate_of(member(condition, key));
-    row.push_back(percent_text(mse.mcse / std::abs(mse.value)));
-    const double replicates = number_of(member(condition, "replicates"));
-    row.push_back(std::isnan(replicates) ? "–" : axis_number(replicates));
+    if (picture.has_relative) row.push_back(percent_text(mse.mcse / std::abs(mse.value)));
+    if (simulated) row.push_back(axis_number(number_of(member(condition, "replicates"))));
     table.rows.push_back(row);
   }
   return table;
@@ -387,13 +391,13 @@ std::string differences_finding(const ComponentsPicture& picture) {
   if (known == 0) return "No condition has a difference of the " + name + ".";
   return "The " + name + " differs most at " + picture.sweep.condition_text(largest) + ", by " +
          estimate_text(most) + "; it differs by more than 2 MCSE in " + std::to_string(beyond) +
-         " of " + std::to_string(known) + (known == 1 ? " condition." : " conditions.");
+         " of " + counted(static_cast<std::uint64_t>(known), "condition") + ".";
 }
 
 /// \param complete  the document has every condition of the results
 Table differences_table(const ComponentsPicture& picture, bool complete) {
-  Table table{.caption = "Differences: value ± MCSE",
-              .headings = {"condition", "subtracted condition"}};
+  Table table{
+      .caption = "Differences", .error = "MCSE", .headings = {"condition", "subtracted condition"}};
   for (const Component& one : picture.components) table.headings.emplace_back(one.name);
   for (std::size_t c = 0; c < picture.conditions.size(); ++c) {
     const Value& difference = member(picture.conditions[c], "difference");

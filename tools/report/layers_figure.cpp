@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/moments/layer_estimates.h"
+#include "kernels/counted.h"
 #include "tools/report/figure.h"
 #include "tools/report/sweep.h"
 
@@ -137,7 +138,7 @@ std::string history_of(const DepthSeries& one, const char* metric) {
   while (first < last && !std::isfinite(one.at(first, metric).value)) ++first;
   const Estimate from = one.at(first, metric), to = one.at(last, metric);
   if (!std::isfinite(from.value) || !std::isfinite(to.value)) return "is undefined in some layers";
-  const std::string over = " over " + std::to_string(last) + (last == 1 ? " layer" : " layers");
+  const std::string over = " over " + counted(static_cast<std::uint64_t>(last), "layer");
   if (to.value == from.value) return "stays at " + estimate_text(to) + over;
   return (to.value < from.value ? "falls from " : "rises from ") + estimate_text(from) + " to " +
          estimate_text(to) + over;
@@ -170,8 +171,12 @@ std::vector<Picture> layers_figures(const Source& source) {
   const bool compared = std::ranges::any_of(all, [](const DepthSeries& one) {
     return member(member(*one.condition, "theory"), "layers").is<Value::Array>();
   });
-  const std::string bands = std::string("Bands are ± 2 Monte Carlo standard errors.") +
-                            (compared ? " Finely dotted: closed forms." : "");
+  const bool has_errors = std::ranges::any_of(all, [](const DepthSeries& one) {
+    return number_of(member(*one.condition, "replicates")) >= min_replicates_for_mcse;
+  });
+  const std::string bands =
+      sentences({std::string(has_errors ? "Bands are ± 2 Monte Carlo standard errors." : ""),
+                 compared ? "Finely dotted: closed forms." : ""});
   const std::vector<DepthPanel> residual = {{"log_residual", "log residual"}};
   std::vector<DepthPanel> others;
   for (const DepthPanel& panel :

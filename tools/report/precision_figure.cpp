@@ -124,8 +124,8 @@ std::vector<Picture> precision_figures(const Source& source) {
     for (const MseAfter& point : curve.points) {
       if (point.nodes < min_groups) continue;
       const double share = point.mse.mcse / std::abs(point.mse.value);
-      table.rows.push_back({series.name, std::to_string(point.replicates), estimate_text(point.mse),
-                            percent_text(share)});
+      table.rows.push_back(
+          {series.name, grouped(point.replicates), estimate_text(point.mse), percent_text(share)});
       if (!std::isfinite(share) || share <= 0) continue;
       series.points.push_back({static_cast<double>(point.replicates), 100 * share});
       series.intervals.push_back(

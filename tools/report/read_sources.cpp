@@ -19,6 +19,7 @@
 #include "engine/results/results_reader.h"
 #include "engine/scenario/scenario.h"
 #include "tools/cli/output_folder.h"
+#include "tools/cli/results_folder.h"
 
 namespace headlab::tools {
 namespace {
@@ -163,6 +164,7 @@ std::vector<Source> SourceReader::read(const std::string& path) {
                        "headlab run --out");
   }
   if (!any) {
+    require_merged(path);
     throw InvalidInput(one_line(path) +
                        ": holds no summary.json, verdicts.json or other JSON of headlab - give "
                        "the folder of --out, or a file of --json");

@@ -81,6 +81,11 @@ std::string swept_html(const Value::Array& conditions) {
 
 /// What standard errors cover.
 std::string errors_text(const Value::Array& conditions) {
+  if (std::ranges::none_of(conditions, [](const Value& condition) {
+        return estimate_of(member(condition, "mse")).mcse >= 0;
+      })) {
+    return "So few training sets have no Monte Carlo standard errors (MCSE).";
+  }
   const std::string text =
       "Every figure has its Monte Carlo standard error (MCSE), a jackknife over groups of training "
       "sets: what is uncertain because their number is finite";
@@ -254,9 +259,9 @@ std::string compared_html(const Source& source) {
     }
   }
   if (count == 0) return "";
-  return paragraph("Simulation and closed forms were compared in " + std::to_string(count) +
-                   " figures. The largest |z| is " + with_minus_sign(z_text(largest)) + ", of " +
-                   where + ".");
+  return paragraph("Simulation and closed forms were compared in " + counted(count, "figure") +
+                   ". The largest |z| is " + with_minus_sign(z_text(largest)) + ", of " + where +
+                   ".");
 }
 
 std::vector<Section> depth_sections(const Source& source) {
@@ -318,11 +323,16 @@ std::vector<Section> depth_sections(const Source& source) {
 
   const std::string errors =
       replicates.number()
-          ? "Every figure is a mean over replicates, each with tokens and weights of its own, and "
-            "has its Monte Carlo standard error (MCSE), a jackknife over groups of replicates. A "
-            "metric that is undefined in any replicate is undefined. What differs between tokens "
-            "is computed from differences, so that it keeps its digits below the rounding of the "
-            "tokens themselves."
+          ? "Every figure is a mean over replicates, each with tokens and weights of its own" +
+                std::string(number_of(replicates) < min_replicates_for_mcse
+                                ? "; so few have no Monte Carlo standard errors (MCSE). "
+                                : ", and has its Monte Carlo standard error (MCSE), a jackknife "
+                                  "over groups of replicates. ") +
+                "A metric that is undefined in any replicate is undefined. What differs between "
+                "tokens "
+                "is computed from differences, so that it keeps its digits below the rounding of "
+                "the "
+                "tokens themselves."
           : "Closed forms have no Monte Carlo error.";
   return {{"Aims", element("p", escaped(aims.empty() ? "The scenario states no aims." : aims))},
           {"Data-generating mechanisms", tokens.html()},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/counted.h"
 #include "tools/report/figure.h"
 #include "tools/report/labels.h"
 #include "tools/report/sections.h"
@@ -188,7 +189,8 @@ std::vector<Picture> verdict_figures(const Source& source) {
     const std::size_t end = (part + 1) * rows.size() / parts;
     const std::vector<ForestRow> shown(rows.begin() + static_cast<std::ptrdiff_t>(begin),
                                        rows.begin() + static_cast<std::ptrdiff_t>(end));
-    Table table{.caption = "Effects that decided, or came nearest to deciding: value ± MCSE",
+    Table table{.caption = "Effects that decided, or came nearest to deciding",
+                .error = "MCSE",
                 .headings = {"claim", "reading", "setting", "verdict", "effect", "allowed",
                              "comparisons", "replicates"}};
     for (std::size_t i = begin; i < end; ++i) {
@@ -208,8 +210,7 @@ std::vector<Picture> verdict_figures(const Source& source) {
         {.title = parts == 1 ? "Effects and zones of equivalence"
                              : "Effects and zones of equivalence, part " +
                                    std::to_string(part + 1) + " of " + std::to_string(parts),
-         .finding = "Of " + std::to_string(shown.size()) +
-                    (shown.size() == 1 ? " verdict: " : " verdicts: ") + counts_text(shown) + ".",
+         .finding = "Of " + counted(shown.size(), "verdict") + ": " + counts_text(shown) + ".",
          .draw = [=](double width) { return draw_forest(shown, common, width); },
          .table = std::move(table),
          .note =
@@ -217,7 +218,10 @@ std::vector<Picture> verdict_figures(const Source& source) {
                         any(&ForestRow::one_sided)
                             ? "An order allows everything to the right of its zone's left end."
                             : "",
-                        "Whiskers are ± 2 MCSE; the axis is logarithmic away from 0.",
+                        std::string(any([](const ForestRow& row) { return row.effect.mcse > 0; })
+                                        ? "Whiskers are ± 2 MCSE; the"
+                                        : "The") +
+                            " axis is logarithmic away from 0.",
                         beyond ? "An arrow stands for an effect beyond the axis." : "",
                         any(&ForestRow::own_unit)
                             ? "Effects with a margin of 0 are in their own unit, without a zone."

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/counted.h"
 #include "tools/report/figure.h"
 #include "tools/report/markup.h"
 #include "tools/report/sections.h"
@@ -301,8 +302,7 @@ std::string survives_html(const Source& source) {
     counts += (counts.empty() ? "" : ", ") + std::to_string(number) + " " +
               (number == 1 ? singular(words) : words);
   }
-  return element("p", "Of " + std::to_string(rows.size()) +
-                          (rows.size() == 1 ? " claim: " : " claims: ") + counts + ".") +
+  return element("p", "Of " + counted(rows.size(), "claim") + ": " + counts + ".") +
          element(
              "div", {{"class", "scroll"}},
              element("table", {{"class", "claims"}},

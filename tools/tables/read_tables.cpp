@@ -10,6 +10,7 @@
 #include "engine/files/input_file.h"
 #include "engine/files/json_reader.h"
 #include "engine/files/json_sum.h"
+#include "tools/cli/results_folder.h"
 #include "tools/report/read_sources.h"
 #include "tools/tables/table_source.h"
 
@@ -51,6 +52,7 @@ class TableReader {
       }
     }
     if (!any) {
+      require_merged(path);
       throw InvalidInput(one_line(path) +
                          ": holds no results.nc, verdicts.json or other results of headlab - give "
                          "the folder of --out, or a file of --json");

@@ -346,6 +346,9 @@ std::vector<std::string> parse_names(const std::string& option, const std::strin
       throw InvalidInput(option + ": \"" + one_line(text) +
                          "\" has an empty part - write names with commas between");
     }
+    if (std::count(parts.begin(), parts.end(), parts.back()) > 1) {
+      throw InvalidInput(option + ": names " + one_line(parts.back()) + " twice");
+    }
     from = comma + 1;
   }
   return parts;

@@ -10,6 +10,7 @@
 #include "engine/files/enumerators.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/setup_laws.h"
+#include "kernels/counted.h"
 
 namespace headlab {
 namespace {
@@ -72,8 +73,7 @@ class Selector {
       runs.advance(
           racing, replicates / block_replicates,
           session_.stage("look " + std::to_string(i + 1) + " of " + std::to_string(looks.size()) +
-                         ", " + std::to_string(racing.size()) +
-                         (racing.size() == 1 ? " allocation" : " allocations")));
+                         ", " + counted(racing.size(), "allocation")));
       const Screening screening = look(runs, racing, level);
       std::vector<std::size_t> kept;
       for (std::size_t c = 0; c < racing.size(); ++c) {
@@ -116,7 +116,7 @@ std::string percent(double share) {
 }
 
 std::string heads_text(const AllocationRow& row) {
-  return std::to_string(row.heads) + (row.heads == 1 ? " head" : " heads") + " of dimension " +
+  return counted(static_cast<std::uint64_t>(row.heads), "head") + " of dimension " +
          std::to_string(row.k);
 }
 
@@ -150,8 +150,8 @@ std::string advice_text(const AllocationStudy& study) {
   switch (study.kind) {
     case AdviceKind::best:
       if (study.rows.size() == 1) return advised + ": there is no other allocation.";
-      return advised + ": the best of " + std::to_string(study.rows.size()) +
-             " allocations, with probability " + sure + " at least.";
+      return advised + ": the best of " + counted(study.rows.size(), "allocation") +
+             ", with probability " + sure + " at least.";
     case AdviceKind::within_zone:
       return advised + ": " + may_be_best + ", and with probability " + sure +
              " at least none has an MSE lower by more than " + percent(study.guarantee.zone) + ".";
@@ -185,8 +185,8 @@ std::string advice_limits(const AllocationStudy& study) {
                                 ? "this one set of design points, this truth and noise"
                                 : "this design, truth and noise";
   return "It holds for " + world + ", n " + std::to_string(study.n) + ", " +
-         std::to_string(study.queries) + (study.queries == 1 ? " query" : " queries") + ", " +
-         heads + " and the kernel widths shown (rule " + rule_name(study.rule) +
+         counted(static_cast<std::uint64_t>(study.queries), "query", "queries") + ", " + heads +
+         " and the kernel widths shown (rule " + rule_name(study.rule) +
          "); another of these may change it.";
 }
 

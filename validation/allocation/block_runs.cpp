@@ -16,6 +16,7 @@
 #include "engine/run/units.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/setup_laws.h"
+#include "kernels/counted.h"
 #include "kernels/parallel_for.h"
 #include "kernels/philox.h"
 #include "kernels/plan.h"
@@ -92,8 +93,9 @@ void BlockRuns::simulate_block(std::span<const std::size_t> group, std::span<con
     const Plan& plan = plans[p];
     const double error = estimate(trees[p], plan).mse.value;
     if (!std::isfinite(error)) {
-      throw RunFailed("the mean squared error of " + std::to_string(plan.heads) +
-                      " heads of dimension " + std::to_string(plan.k) +
+      throw RunFailed("the mean squared error of " +
+                      counted(static_cast<std::uint64_t>(plan.heads), "head") + " of dimension " +
+                      std::to_string(plan.k) +
                       " is not finite: " + why_not_finite(plan, block_replicates));
     }
     errors_[group[p]].push_back(error);

@@ -8,6 +8,7 @@
 
 #include "engine/files/error.h"
 #include "engine/scenario/condition.h"
+#include "kernels/counted.h"
 
 namespace headlab {
 namespace {
@@ -43,8 +44,8 @@ void require_growth(std::span<const std::uint64_t> sizes, const AllocateOptions&
   require_replicates(options);
   const std::uint64_t replicates = replicates_of(options);
   if (sizes.size() <= replicates / block_replicates / 2) return;
-  throw InvalidInput("--n: names " + std::to_string(sizes.size()) + " sizes, too many for " +
-                     std::to_string(replicates) + " replicates (allowed: one for every " +
+  throw InvalidInput("--n: names " + counted(sizes.size(), "size") + ", too many for " +
+                     counted(replicates, "replicate") + " (allowed: one for every " +
                      std::to_string(2 * block_replicates) + " of them)");
 }
 

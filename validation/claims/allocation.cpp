@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "engine/scenario/condition.h"
+#include "kernels/counted.h"
 #include "validation/claims/claim.h"
 #include "validation/claims/experiment.h"
 
@@ -28,8 +29,8 @@ namespace headlab {
 namespace {
 
 std::string heads_text(const Condition& condition) {
-  return std::to_string(condition.heads) + (condition.heads == 1 ? " head" : " heads") +
-         " of d_k " + std::to_string(condition.k);
+  return counted(static_cast<std::uint64_t>(condition.heads), "head") + " of d_k " +
+         std::to_string(condition.k);
 }
 
 std::string allocation_text(const Condition& condition) {
@@ -43,7 +44,7 @@ void add_better(Experiment& experiment, std::size_t a, std::size_t b,
   const Jackknifed& first = experiment.observed(a).mse;
   finding.comparisons.push_back(at_least_zero("MSE of " + text(experiment.condition(b)) +
                                                   " over that of " + text(experiment.condition(a)) +
-                                                  at + ", less 1",
+                                                  at + " minus 1",
                                               experiment.observed(b).mse - first, first.value,
                                               experiment.margin(), experiment.node_counts()));
 }

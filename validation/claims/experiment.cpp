@@ -13,6 +13,7 @@
 #include "engine/scenario/law/weights/uniform.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/scenario.h"
+#include "kernels/counted.h"
 #include "kernels/laws.h"
 #include "kernels/plan.h"
 #include "kernels/statistics/stopping.h"
@@ -28,14 +29,15 @@ ClaimSection read_claim_section(const Scenario& scenario) {
   const TableReader reader(*table, "claim");
   ClaimSection section{.table = *table};
   reader.required("name", section.name, "the claim");
-  reader.required("form", section.form, "the form of the claim");
+  reader.required("form", section.form,
+                  "that of a claim in the program; one of your own has [[claim.compare]]");
   reader.optional("margin", section.margin, at_least(0), "what still counts as equal");
   section.indices = reader.words("index");
   section.expected = reader.words("expected");
   const std::size_t verdicts = section.indices.empty() ? 1 : section.indices.size();
   if (section.expected.size() != verdicts) {
     reject(table->location, "claim.expected",
-           "has " + std::to_string(section.expected.size()) + " verdicts, needs " +
+           "has " + counted(section.expected.size(), "verdict") + ", needs " +
                std::to_string(verdicts));
   }
   return section;

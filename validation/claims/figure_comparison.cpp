@@ -9,6 +9,7 @@
 #include "engine/moments/measures.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/scenario.h"
+#include "kernels/counted.h"
 #include "kernels/laws.h"
 #include "kernels/plan.h"
 #include "validation/curves/curves.h"
@@ -30,9 +31,11 @@ Jackknifed magnitude(const Jackknifed& a) {
   }
   reject(side.location, side.key,
          side.figure.text() + " is undefined in condition #" + std::to_string(side.condition) +
-             " (" + std::to_string(condition.heads) + " heads, " +
-             std::to_string(experiment.plan(side.condition).queries) + " queries, " +
-             (condition.moments == MomentMode::pairwise ? "pairwise" : "aggregate") + " moments)");
+             " (" + counted(static_cast<std::uint64_t>(condition.heads), "head") + ", " +
+             counted(static_cast<std::uint64_t>(experiment.plan(side.condition).queries), "query",
+                     "queries") +
+             ", " + (condition.moments == MomentMode::pairwise ? "pairwise" : "aggregate") +
+             " moments)");
 }
 
 const Jackknifed& known(Experiment& experiment, const ConditionFigure& at) {

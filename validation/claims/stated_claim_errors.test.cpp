@@ -219,9 +219,7 @@ TEST(StatedClaimErrors, LawsOfOneNameNeedTheirTables) {
   const std::string repeated = message_of(
       alone + "[sweep]\n\"heads.count\" = [2, 2]\n" +
       compare("of = { figure = \"mse\", at = { \"heads.count\" = 2 } }\nat_most = 1\nmargin = 0"));
-  EXPECT_NE(repeated.find("fits 2 conditions that are the same - leave repeated values out of "
-                          "[sweep]"),
-            std::string::npos)
+  EXPECT_NE(repeated.find("sweep.heads.count: has 2 twice - leave one out"), std::string::npos)
       << repeated;
 }
 

@@ -126,11 +126,6 @@ std::size_t SweptConditions::find(const Location& location, const std::string& k
     }
     open.push_back(name);
   }
-  if (open.empty()) {
-    reject(location, key,
-           "fits " + std::to_string(found.size()) +
-               " conditions that are the same - leave repeated values out of [sweep]");
-  }
   reject(location, key,
          "fits " + std::to_string(found.size()) + " conditions - add " + listed(open) +
              " to `at`, or to `for_each`");

@@ -10,6 +10,7 @@
 #include "engine/files/json_fields.h"
 #include "engine/files/made_by.h"
 #include "engine/files/models/projected_head.h"
+#include "kernels/counted.h"
 #include "kernels/draws.h"
 #include "kernels/parallel_for.h"
 #include "kernels/philox.h"
@@ -235,8 +236,8 @@ void check_heads(const HeadFile& file, const std::string& source,
   const Index columns = setting.tokens.cols();
   if (setting.tokens.size() > 0 && columns != file.d()) {
     reject({source}, "",
-           "has heads on d = " + std::to_string(file.d()) + " dimensions, the inputs have " +
-               std::to_string(columns) + " columns");
+           "has heads on d = " + std::to_string(file.d()) + ", the inputs have " +
+               counted(static_cast<std::uint64_t>(columns), "column"));
   }
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/files/error.h"
+#include "kernels/counted.h"
 #include "kernels/decompositions.h"
 #include "kernels/draws.h"
 #include "kernels/philox.h"
@@ -146,9 +147,10 @@ class Quota {
     std::size_t parts = 0;
     for (const RemovableLayer& layer : layers) parts += parts_of(layer);
     if (count % parts != 0) {
-      throw InvalidInput("remove: " + std::to_string(count) + " heads do not come evenly from " +
-                         std::to_string(layers.size()) + " layers with " + std::to_string(parts) +
-                         " groups of heads (allowed: multiples of " + std::to_string(parts) + ")");
+      throw InvalidInput("remove: " + counted(count, "head does", "heads do") +
+                         " not come evenly from " + counted(layers.size(), "layer") + " with " +
+                         counted(parts, "group") + " of heads (allowed: multiples of " +
+                         std::to_string(parts) + ")");
     }
     most_ = count / parts;
   }

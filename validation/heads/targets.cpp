@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/files/document.h"
+#include "kernels/counted.h"
 
 namespace headlab {
 
@@ -17,7 +18,7 @@ std::vector<std::vector<std::int64_t>> tokens_of(const LayerActivations& layer) 
   const std::uint64_t length = layer.info("tokens").shape[1];
   if (length != layer.shape().queries && length != layer.shape().queries + 1) {
     reject({layer.source()}, where,
-           "has " + std::to_string(length) + " tokens of a sequence (allowed: its " +
+           "has " + counted(length, "token") + " of a sequence (allowed: its " +
                std::to_string(layer.shape().queries) + " queries, or one more)");
   }
   const std::vector<double> all = layer.all("tokens");

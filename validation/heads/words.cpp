@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include "kernels/counted.h"
 #include "validation/heads/contexts.h"
 #include "validation/heads/measure.h"
 
@@ -84,8 +85,7 @@ void say_exchangeable(const MeasuredLayer& layer, double limit, std::vector<std:
 void say_conditions(const MeasuredHeads& heads, std::vector<std::string>& words) {
   const MeasuredLayer& first = heads.layers.front();
   if (first.documents < heads.setting.min_documents) {
-    words.push_back(std::to_string(first.documents) +
-                    (first.documents == 1 ? " document" : " documents") +
+    words.push_back(counted(first.documents, "document") +
                     ": no standard errors, and nothing said of single heads; they need " +
                     std::to_string(heads.setting.min_documents));
   }
@@ -95,8 +95,8 @@ void say_conditions(const MeasuredHeads& heads, std::vector<std::string>& words)
   }
   for (const MeasuredLayer& layer : heads.layers) {
     if (layer.blind > 0) {
-      words.push_back(layer_start(layer) + std::to_string(layer.blind) +
-                      " queries see no key and are left out");
+      words.push_back(layer_start(layer) + counted(layer.blind, "query sees", "queries see") +
+                      " no key and " + (layer.blind == 1 ? "is" : "are") + " left out");
     }
   }
   if (!first.no_refit.empty()) words.push_back(first.no_refit);
@@ -143,8 +143,7 @@ void say_of_targets(const MeasuredHeads& heads, std::vector<std::string>& words)
   words.push_back(
       "as predictors of what follows the heads' mean is better than equal weights on "
       "all keys in " +
-      std::to_string(better) + " of " + std::to_string(heads.layers.size()) +
-      (heads.layers.size() == 1 ? " layer" : " layers") +
+      std::to_string(better) + " of " + counted(heads.layers.size(), "layer") +
       ": ambiguity says how far heads differ, not that they predict well");
 }
 

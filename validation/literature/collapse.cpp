@@ -14,6 +14,7 @@
 
 #include <Eigen/Core>
 
+#include "kernels/counted.h"
 #include "kernels/decompositions.h"
 #include "kernels/plan.h"
 #include "kernels/stack/layers.h"
@@ -68,11 +69,11 @@ std::vector<Finding> within_diameter_bounds(Experiment& experiment) {
   }
   Finding finding;
   const auto all = static_cast<double>(experiment.replicates());
-  finding.comparisons.push_back(at_least_zero("replicates within their bound, less all replicates",
+  finding.comparisons.push_back(at_least_zero("replicates within their bound minus all replicates",
                                               static_cast<double>(within) - all, 1, 0,
                                               experiment.node_counts()));
   finding.note = "c D_0^2 < 1 in " + std::to_string(contracting) + " of " +
-                 std::to_string(experiment.replicates()) + " replicates.";
+                 counted(experiment.replicates(), "replicate") + ".";
   return {std::move(finding)};
 }
 

@@ -18,6 +18,7 @@
 #include "engine/scenario/condition.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/stack/stack_setting.h"
+#include "kernels/counted.h"
 #include "kernels/kernel_laws.h"
 #include "kernels/laws.h"
 #include "kernels/plan.h"
@@ -175,7 +176,7 @@ void describe_setting(const Experiment& experiment, VerdictRow& row) {
     for (std::size_t i = 0; i < experiment.conditions(); ++i) {
       const StackSetting& stack = *experiment.condition(i).stack;
       add(row.kernel, std::visit(name, stack.kernel));
-      add(row.stages, std::to_string(stack.layers) + (stack.layers == 1 ? " layer" : " layers"));
+      add(row.stages, counted(static_cast<std::uint64_t>(stack.layers), "layer"));
     }
     if (row.stages == varies) row.stages = "layers vary";
     return;

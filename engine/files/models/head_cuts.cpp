@@ -12,6 +12,7 @@
 #include "engine/files/models/model_checkpoint.h"
 #include "engine/files/models/model_config.h"
 #include "engine/files/npy_file.h"
+#include "kernels/counted.h"
 
 namespace headlab {
 namespace {
@@ -23,8 +24,8 @@ struct Kept {
   Numbers heads, groups;
 
   std::string text(int layer) const {
-    return "layer " + std::to_string(layer) + " keeps " + std::to_string(heads.size()) +
-           " heads in " + std::to_string(groups.size()) + " groups";
+    return "layer " + std::to_string(layer) + " keeps " + counted(heads.size(), "head") + " in " +
+           counted(groups.size(), "group");
   }
 };
 
@@ -80,8 +81,8 @@ class HeadCutter {
     for (std::size_t g = 0; g < groups(); ++g) {
       if (of_group[g] > 0) kept.groups.push_back(g);
       if (of_group[g] > 0 && of_group[g] < most) {
-        fail("layer " + std::to_string(layer) + " keeps " + std::to_string(of_group[g]) +
-             " heads of group " + std::to_string(g) + ", " + std::to_string(most) +
+        fail("layer " + std::to_string(layer) + " keeps " + counted(of_group[g], "head") +
+             " of group " + std::to_string(g) + ", " + std::to_string(most) +
              " of another: groups that stay have to keep as many, or the shapes of tensors stay");
       }
     }

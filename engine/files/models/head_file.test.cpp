@@ -394,8 +394,8 @@ TEST_F(HeadFiles, AreRefusedAtTheirKeyInTheScenario) {
   EXPECT_EQ(refusal_here([&] {
               parse_scenario(scenario_text, "s.toml", {"heads.count=3"}, folder_.string());
             }),
-            "s.toml:11:36: heads.subspaces.path: file: has 2 matrices, needs one for each of the 3 "
-            "heads");
+            "s.toml:11:36: heads.subspaces.path: file: has 2 matrices, needs 3, one for each "
+            "head");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "engine/files/json_syntax.h"
 #include "engine/files/npy_file.h"
 #include "engine/files/stored_numbers.h"
+#include "kernels/counted.h"
 
 namespace headlab {
 
@@ -209,7 +210,7 @@ void check_tensor(const std::string& name, const TensorInfo& tensor, std::uint64
     overflow = __builtin_mul_overflow(wanted, length, &wanted) || overflow;
   }
   if (overflow || wanted != tensor.end - tensor.begin) {
-    fail("has " + std::to_string(tensor.end - tensor.begin) + " bytes, its shape " +
+    fail("has " + counted(tensor.end - tensor.begin, "byte") + ", its shape " +
          shape_text(tensor.shape) + " of " + tensor.type + " needs another length");
   }
 }
@@ -232,7 +233,7 @@ void check_cover(const TensorTable& tensors, std::uint64_t data_bytes, const std
   }
   if (at != data_bytes) {
     reject({source}, "",
-           "has " + std::to_string(data_bytes) + " bytes of numbers, its tensors take " +
+           "has " + counted(data_bytes, "byte") + " of numbers, its tensors take " +
                std::to_string(at));
   }
 }

@@ -17,6 +17,7 @@
 #include "engine/files/foreign_files.h"
 #include "engine/files/input_file.h"
 #include "engine/files/netcdf/sums.h"
+#include "kernels/counted.h"
 
 namespace headlab {
 namespace {
@@ -36,7 +37,7 @@ std::size_t slab_size(int group, int variable, const NetcdfGroup::Slab& where,
                       const std::string& name) {
   const std::vector<std::size_t> lengths = netcdf_lengths(group, variable, name);
   if (where.start.size() != where.count.size() || where.count.size() != lengths.size()) {
-    throw NetcdfError(name + ": has " + std::to_string(lengths.size()) + " dimensions");
+    throw NetcdfError(name + ": has " + counted(lengths.size(), "dimension"));
   }
   for (std::size_t axis = 0; axis < lengths.size(); ++axis) {
     if (where.start[axis] > lengths[axis] ||

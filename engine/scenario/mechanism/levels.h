@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/scenario/mechanism/stage.h"
+#include "kernels/counted.h"
 
 namespace headlab {
 
@@ -42,7 +43,7 @@ struct LevelsStage {
     if (const auto most = static_cast<std::size_t>(std::bit_width(largest));
         weights.size() > most) {
       throw ParameterError(
-          "weights", "has " + std::to_string(weights.size()) + " levels, needs at most " +
+          "weights", "has " + counted(weights.size(), "level") + ", needs at most " +
                          std::to_string(most) + ": blocks of 1, 2, 4 ... tokens have at most " +
                          std::to_string(largest) +
                          (setting.tokens < max_block ? ", all that there are" : ""));

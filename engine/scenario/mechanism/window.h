@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/scenario/mechanism/stage.h"
+#include "kernels/counted.h"
 
 namespace headlab {
 
@@ -47,8 +48,7 @@ struct SkipStage {
     for (const std::uint64_t count : tokens.values) {
       if (count < setting.tokens) continue;
       throw ParameterError("tokens", "leaves out " + std::to_string(count) + " of " +
-                                         std::to_string(setting.tokens) +
-                                         " tokens, so none is left");
+                                         counted(setting.tokens, "token") + ", so none is left");
     }
   }
 };

@@ -11,6 +11,7 @@
 #include "engine/scenario/design_rounding.h"
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/sweep.h"
+#include "kernels/counted.h"
 #include "kernels/laws.h"
 #include "kernels/plan.h"
 #include "kernels/stack/stack.h"
@@ -42,7 +43,7 @@ void require_matrix(const std::string& key, const NumberRows& rows, std::size_t 
 void require_count(const std::string& key, std::size_t count, std::size_t want,
                    const std::string& what) {
   if (count == want) return;
-  throw ParameterError(key, "has " + std::to_string(count) + " elements, must have " +
+  throw ParameterError(key, "has " + counted(count, "element") + ", must have " +
                                 std::to_string(want) + ", " + what);
 }
 
@@ -132,8 +133,8 @@ class StackReader {
         s_.design);
     if (const auto* given = std::get_if<GivenTokens>(&s_.design)) {
       if (given->points.size() != s_.n) {
-        throw ParameterError("points", "has " + std::to_string(given->points.size()) +
-                                           " rows, tokens.n is " + std::to_string(s_.n));
+        throw ParameterError("points", "has " + counted(given->points.size(), "row") +
+                                           ", tokens.n is " + std::to_string(s_.n));
       }
     }
     const auto* simplex = std::get_if<SimplexTokens>(&s_.design);

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 
+#include "kernels/counted.h"
 #include "kernels/draws.h"
 #include "kernels/hd.h"
 #include "kernels/math.h"
@@ -41,8 +42,8 @@ HEADLAB_HD void affine_in_place(const float* mean, const float* factor, int d, T
 /// Throws unless an optional array is absent (size 0) or has `wanted` elements.
 inline void require_size(const std::string& key, std::size_t size, int wanted) {
   if (size != 0 && size != static_cast<std::size_t>(wanted)) {
-    throw ParameterError(
-        key, "has " + std::to_string(size) + " elements, needs " + std::to_string(wanted));
+    throw ParameterError(key,
+                         "has " + counted(size, "element") + ", needs " + std::to_string(wanted));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "kernels/counted.h"
 #include "kernels/law/design/design.h"
 #include "kernels/linear_algebra.h"
 
@@ -39,7 +40,7 @@ struct MixtureDesign {
       throw ParameterError("weights", "sum to " + std::to_string(sum) + ", must sum to 1");
     }
     if (static_cast<int>(means.size()) != count) {
-      throw ParameterError("means", "has " + std::to_string(means.size()) + " rows, needs " +
+      throw ParameterError("means", "has " + counted(means.size(), "row") + ", needs " +
                                         std::to_string(count) + ", one a weight");
     }
     if (dimension() == 0) throw ParameterError("means", "rows are empty");

@@ -20,7 +20,7 @@ struct AdditiveRegression {
   void parameters(Visitor& visit) {
     visit.required("amplitude", amplitude, within(-1e6, 1e6), "[d]");
     visit.required("frequency", frequency, within(-1e6, 1e6), "[d]");
-    visit.optional("phase", phase, within(-1e6, 1e6), "[d], radians, default 0");
+    visit.optional("phase", phase, phase_in_radians(), "[d], radians, default 0");
   }
 
   void check(int d) const {

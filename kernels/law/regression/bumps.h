@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/counted.h"
 #include "kernels/law/regression/regression.h"
 
 namespace headlab {
@@ -28,14 +29,12 @@ struct BumpsRegression {
   void check(int d) const {
     if (heights.empty()) throw ParameterError("heights", "is empty");
     if (centres.size() != heights.size()) {
-      throw ParameterError("centres", "has " + std::to_string(centres.size()) +
-                                          " rows, heights has " + std::to_string(heights.size()) +
-                                          " elements");
+      throw ParameterError("centres", "has " + counted(centres.size(), "row") + ", heights has " +
+                                          counted(heights.size(), "element"));
     }
     for (const auto& centre : centres) require_dimension("centres", centre.size(), d);
     if (widths.size() != heights.size()) {
-      throw ParameterError("widths", "has " + std::to_string(widths.size()) +
-                                         " elements, heights has " +
+      throw ParameterError("widths", "has " + counted(widths.size(), "element") + ", heights has " +
                                          std::to_string(heights.size()));
     }
   }

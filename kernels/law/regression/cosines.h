@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kernels/counted.h"
 #include "kernels/law/regression/cosine_sum.h"
 
 namespace headlab {
@@ -20,20 +21,19 @@ struct CosinesRegression {
   void parameters(Visitor& visit) {
     visit.required("amplitude", amplitude, within(-1e6, 1e6), "[terms]");
     visit.required("frequency", frequency, within(-1e6, 1e6), "[terms][d]");
-    visit.optional("phase", phase, within(-1e6, 1e6), "[terms], radians, default 0");
+    visit.optional("phase", phase, phase_in_radians(), "[terms], radians, default 0");
   }
 
   void check(int d) const {
     if (amplitude.empty()) throw ParameterError("amplitude", "is empty");
     if (frequency.size() != amplitude.size()) {
-      throw ParameterError("frequency", "has " + std::to_string(frequency.size()) +
-                                            " rows, amplitude has " +
-                                            std::to_string(amplitude.size()) + " elements");
+      throw ParameterError("frequency", "has " + counted(frequency.size(), "row") +
+                                            ", amplitude has " +
+                                            counted(amplitude.size(), "element"));
     }
     for (const auto& row : frequency) require_dimension("frequency", row.size(), d);
     if (!phase.empty() && phase.size() != amplitude.size()) {
-      throw ParameterError("phase", "has " + std::to_string(phase.size()) +
-                                        " elements, amplitude has " +
+      throw ParameterError("phase", "has " + counted(phase.size(), "element") + ", amplitude has " +
                                         std::to_string(amplitude.size()));
     }
   }

@@ -19,6 +19,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/counted.h"
 #include "kernels/hd.h"
 #include "kernels/math.h"
 #include "kernels/parameter.h"
@@ -57,7 +58,7 @@ inline double sum_of_sizes(const std::vector<double>& amplitudes) {
 inline void require_dimension(const std::string& key, std::size_t size, int d) {
   if (size != static_cast<std::size_t>(d)) {
     throw ParameterError(
-        key, "has " + std::to_string(size) + " elements, the design has dim " + std::to_string(d));
+        key, "has " + counted(size, "element") + ", the design has dim " + std::to_string(d));
   }
 }
 

@@ -2,6 +2,7 @@
 #include "tools/tables/along.h"
 
 #include "tools/cli/commands/commands.h"
+#include "tools/cli/results_folder.h"
 
 namespace headlab::tools {
 namespace {
@@ -29,6 +30,7 @@ ExitCode along(const AlongArguments& arguments) {
   if (arguments.result.empty() || !arguments.over) {
     throw InvalidInput("along: needs results and a key - write headlab along DIR --over data.n");
   }
+  require_merged(arguments.result);
   const StoredResults results(arguments.result);
   require_documents(arguments, {results.path()});
   AlongRequest request = arguments.request;

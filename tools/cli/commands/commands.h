@@ -122,8 +122,10 @@ std::string difference_json(const ResultsDifference& difference, const StoredRes
 /// comparison does not say.
 std::string alike_text(const HeadDiversity& diversity, const AlikeHeads& alike);
 
-/// A share between 0 and 1 of "25%", "0.3 %" or "0.25"; throws InvalidInput, naming `option`.
-double parse_share(const std::string& option, const std::string& text);
+/// A share between 0 and 1 of "25%", "0.3 %" or "0.25"; throws InvalidInput, naming `option` and
+/// the `alternative` to a share, as "all, or ".
+double parse_share(const std::string& option, const std::string& text,
+                   const std::string& alternative = "");
 
 /// What heads do on text, for a person: tables of heads, layers and the `top` pairs, then words.
 /// \param noise  kind of the noise that the table of layers has

@@ -5,6 +5,7 @@
 #include "engine/files/json_fields.h"
 #include "engine/files/words.h"
 #include "tools/cli/commands/commands.h"
+#include "tools/cli/results_folder.h"
 
 namespace headlab::tools {
 namespace {
@@ -235,6 +236,7 @@ ExitCode diff(const DiffArguments& arguments) {
   if (arguments.a.empty() || arguments.b.empty()) {
     throw InvalidInput("diff: needs two results - write headlab diff A B");
   }
+  for (const std::string& result : {arguments.a, arguments.b}) require_merged(result);
   const StoredResults a(arguments.a), b(arguments.b);
   require_documents(arguments, {a.path(), b.path()});
   const ResultsDifference difference = difference_of(a, b);

@@ -51,6 +51,10 @@ struct PlotKey {
   }
 };
 
+/// Columns of results that a run is given and does not find.
+constexpr std::string_view settings_of_runs[] = {
+    "d", "heads", "k", "n", "seed", "queries", "replicates_planned"};
+
 /// The figure of a result over its keys, as it is asked for.
 class FigurePlot {
  public:
@@ -416,6 +420,10 @@ Picture figure_plot(const PlotArguments& arguments, const Texts& pictures) {
     known.insert(known.end(), table->figures.begin(), table->figures.end());
     throw InvalidInput("--figure: " + one_line(arguments.figure) + " is unknown" +
                        suggestion(arguments.figure, known));
+  }
+  if (std::ranges::count(settings_of_runs, arguments.figure) > 0) {
+    throw InvalidInput("--figure: " + arguments.figure +
+                       " is a setting and no figure - name one as mse, and keys with --x");
   }
   const FigurePlot figure(arguments, *table);
   if (!arguments.min_over) return figure.picture();

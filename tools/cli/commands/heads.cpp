@@ -243,7 +243,8 @@ ExitCode heads_on_text(const HeadsArguments& arguments) {
 
 }  // namespace
 
-double parse_share(const std::string& option, const std::string& text) {
+double parse_share(const std::string& option, const std::string& text,
+                   const std::string& alternative) {
   double share = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, share);
@@ -252,8 +253,8 @@ double parse_share(const std::string& option, const std::string& text) {
   if (rest == "%") share /= 100;
   const bool read = error == std::errc() && (rest.empty() || rest == "%");
   if (!read || !(share > 0 && share < 1)) {
-    throw InvalidInput(option + ": \"" + one_line(text) +
-                       "\" does not fit (allowed: a share between 0 and 1, as 1% or 0.01)");
+    throw InvalidInput(option + ": \"" + one_line(text) + "\" does not fit (allowed: " +
+                       alternative + "a share between 0 and 1, as 1% or 0.01)");
   }
   return share;
 }

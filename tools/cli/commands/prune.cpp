@@ -55,7 +55,8 @@ std::size_t count_of(const std::string& remove, std::size_t heads) {
   const char* const end = remove.data() + remove.size();
   const auto [stop, error] = std::from_chars(remove.data(), end, count);
   if (error != std::errc() || stop != end) {
-    const double share = parse_share("--remove", remove);
+    const double share = parse_share("--remove", remove,
+                                     "a number from 1 to " + std::to_string(heads - 1) + ", or ");
     count = static_cast<std::size_t>(std::llround(share * static_cast<double>(heads)));
   }
   if (count < 1 || count >= heads) {

@@ -14,6 +14,7 @@
 #include "engine/shards/cut.h"
 #include "engine/shards/merge.h"
 #include "engine/shards/shard_files.h"
+#include "kernels/counted.h"
 #include "kernels/cpu/backend.h"
 #include "kernels/host.h"
 #include "tools/cli/commands/commands.h"
@@ -279,8 +280,8 @@ ExitCode run_shard(const RunArguments& arguments, const std::shared_ptr<const Sc
                                      "; --resume continues with what is in " +
                                      folder.file(setup_file_name));
   }
-  return ended(result.outcome, "kept " + std::to_string(replicates_of(result)) + " of " +
-                                   std::to_string(asked) + " replicates of " + shard_text(share) +
+  return ended(result.outcome, "kept " + grouped(replicates_of(result)) + " of " +
+                                   counted(asked, "replicate") + " of " + shard_text(share) +
                                    " in " + path + "; --resume continues");
 }
 
@@ -408,7 +409,7 @@ ExitCode status(const StatusArguments& arguments) {
     const double rest = file.complete ? 0 : (file.work() - file.work_done()) * rate;
     shards.push_back(std::to_string(file.share.shard) + "/" + std::to_string(file.share.shards));
     states.push_back(state_of(folder, fs::path(file.path).filename().string(), file.complete));
-    counts.push_back(std::to_string(count) + " of " + std::to_string(replicates_of(file.share)));
+    counts.push_back(grouped(count) + " of " + grouped(replicates_of(file.share)));
     taken.push_back(duration_text(file.seconds_taken()));
     left.push_back(file.complete ? "" : time_text(rest));
     longest = std::max(longest, rest);

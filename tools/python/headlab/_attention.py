@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _engine
 from ._arguments import flag, index, whole
 from ._arrays import host_array
-from ._errors import ScenarioError, translated, warn
+from ._errors import ScenarioError, counted, translated, warn
 from ._jobs import wait
 
 if TYPE_CHECKING:
@@ -460,11 +460,11 @@ def attention(
     heads, queries, width = q.shape[-3:]
     groups, keys = k.shape[-3:-1]
     if k.shape[-1] != width:
-        raise ScenarioError(f"k: has {k.shape[-1]} coordinates, q has {width}")
+        raise ScenarioError(f"k: has {counted(k.shape[-1], 'coordinate')}, q has {width}")
     if tuple(v.shape[-3:-1]) != (groups, keys):
         raise ScenarioError(f"v: has {v.shape[-3]} x {v.shape[-2]} rows, k has {groups} x {keys}")
     if heads % groups:
-        raise ScenarioError(f"k: has {groups} groups, which do not divide the {heads} heads of q")
+        raise ScenarioError(f"k: has {counted(groups, 'group')}, which do not divide the {counted(heads, 'head')} of q")
     rule = Rule(threads=threads, leave_own_out=flag("leave_one_out", leave_one_out))
     if isinstance(mask, str) and mask != "causal":
         raise ScenarioError(f'mask: is {mask!r} (allowed: "causal", booleans, None)')
@@ -474,7 +474,7 @@ def attention(
         if rule.window < 1:
             raise ScenarioError(f"window: is {window}, needs 1 or more")
     if queries > keys and (rule.causal or rule.window or rule.leave_own_out or alibi is not None):
-        raise ScenarioError(f"q: has {queries} queries, more than the {keys} keys among which they stand")
+        raise ScenarioError(f"q: has {counted(queries, 'query', 'queries')}, more than the {counted(keys, 'key')} among which they stand")
     if is_tensor(softcap):
         softcap = _one_number(numbers, softcap, "softcap")
     elif softcap is not None:

@@ -54,6 +54,12 @@ class HeadlabWarning(UserWarning):
     """What is to be known of a result: interrupted, orthonormalised, kept files."""
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """``"1 row"``, ``"3 rows"``, with commas between thousands from 10^6 on."""
+    number = f"{count:,}" if count >= 1_000_000 else str(count)
+    return f"{number} {one if count == 1 else many or one + 's'}"
+
+
 def warn(message: str) -> None:
     """Warns at the line of the user's that called the package."""
     level, frame = 1, sys._getframe()

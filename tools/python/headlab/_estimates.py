@@ -13,7 +13,7 @@ from ._arguments import flag, whole
 from ._attention import (
     Numbers, Rule, attend, is_tensor, require_seen, squared_norms, unseen_of, wants_gradient,
 )  # fmt: skip
-from ._errors import ScenarioError, translated, warn
+from ._errors import ScenarioError, counted, translated, warn
 from ._jobs import wait
 from .heads import Heads
 
@@ -37,7 +37,7 @@ def _columns(y: Any, n: int, heads: int, of_x: int, per_head: bool) -> tuple[Any
     else:
         axes = ("H, " if per_head else "") + "n"
         if y.ndim == rows - 1 == 1:
-            raise ScenarioError(f"Y: has {y.shape[0]} numbers, needs one for each of the {n} rows of X")
+            raise ScenarioError(f"Y: has {counted(y.shape[0], 'number')}, needs {n}, one for each row of X")
         raise ScenarioError(
             f"Y: has shape {tuple(y.shape)}, needs [..., {axes}] or [..., {axes}, p] with n = {n}, "
             "and as many axes before them as X"
@@ -134,9 +134,9 @@ def nw(
     w = numbers.read(heads, "heads")
     _require_axes(w, "heads", "Hdk", leading=False)
     if at.shape[-1] != x.shape[-1]:
-        raise ScenarioError(f"queries: have {at.shape[-1]} coordinates, X has {x.shape[-1]}")
+        raise ScenarioError(f"queries: have {counted(at.shape[-1], 'coordinate')}, X has {x.shape[-1]}")
     if w.shape[-2] != x.shape[-1]:
-        raise ScenarioError(f"heads: are matrices of {w.shape[-2]} rows, X has {x.shape[-1]} coordinates")
+        raise ScenarioError(f"heads: are matrices of {counted(w.shape[-2], 'row')}, X has {counted(x.shape[-1], 'coordinate')}")
     w_q = w
     if query_heads is not None:
         if law != "softmax":
@@ -150,7 +150,7 @@ def nw(
     if rule.causal and mask != "causal":
         raise ScenarioError(f'mask: is {mask!r} (allowed: "causal", booleans, None)')
     if asked > n and (rule.causal or leave_one_out):
-        raise ScenarioError(f"queries: are {asked}, more than the {n} rows among which they stand")
+        raise ScenarioError(f"queries: are {asked}, more than the {counted(n, 'row')} among which they stand")
     masked = mask is not None or leave_one_out
     tracked = wants_gradient(x, y, at, w, w_q, *kernel.values())
     if law not in _SOFT:

@@ -16,7 +16,7 @@ from ._arguments import assign, flag, index, text, whole
 from ._arguments import path as path_text
 from ._documented import documented_like
 from ._carried import bytes_of, file_of
-from ._errors import ScenarioError, translated
+from ._errors import ScenarioError, counted, translated
 from ._capture import Capture as Capture
 from ._capture import capture as capture
 from ._jobs import Progress, wait
@@ -130,7 +130,7 @@ class Heads:
         first = self[self.layers[0]]
         what = f"{self.architecture}, " if self.architecture else ""
         return (
-            f"{self._engine.name}: {what}{len(self)} layers, H {first.shape[0]}, "
+            f"{self._engine.name}: {what}{counted(len(self), 'layer')}, H {first.shape[0]}, "
             f"d {first.shape[1]}, k {first.shape[2]}"
         )
 

@@ -11,6 +11,7 @@
 
 #include "engine/files/available_memory.h"
 #include "engine/scenario/law_reader.h"
+#include "kernels/counted.h"
 #include "kernels/cpu/worker.h"
 #include "kernels/kernel_laws.h"
 #include "kernels/parallel_for.h"
@@ -89,16 +90,16 @@ nb::object estimate_heads(const Numbers<float, 2>& x, const Numbers<float, 1>& y
   };
   if (n == 0) reject_shape("X", "has no rows");
   if (y.size() != n) {
-    reject_shape("Y", "has " + std::to_string(y.size()) + " numbers, needs one for each of the " +
-                          std::to_string(n) + " rows of X");
+    reject_shape("Y", "has " + counted(y.size(), "number") + ", needs " + std::to_string(n) +
+                          ", one for each row of X");
   }
   if (queries.shape(1) != d) {
-    reject_shape("queries", "have " + std::to_string(queries.shape(1)) + " coordinates, X has " +
+    reject_shape("queries", "have " + counted(queries.shape(1), "coordinate") + ", X has " +
                                 std::to_string(d));
   }
   if (heads.shape(1) != d) {
-    reject_shape("heads", "are matrices of " + std::to_string(heads.shape(1)) + " rows, X has " +
-                              std::to_string(d) + " coordinates");
+    reject_shape("heads", "are matrices of " + counted(heads.shape(1), "row") + ", X has " +
+                              counted(d, "coordinate"));
   }
   EstimateHeads call{.points = {numbers_of(x), numbers_of(y)},
                      .threads = thread_count(threads_of(threads))};

@@ -23,6 +23,7 @@
 #include "engine/results/stored_figures.h"
 #include "engine/results/summary_json.h"
 #include "engine/scenario/scenario.h"
+#include "kernels/counted.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/commands/plot.h"
@@ -270,7 +271,8 @@ std::unique_ptr<Job> start_hdi(const std::shared_ptr<const Heads>& heads, int kv
     if (kv_heads > 0) {
       if (file.heads() % kv_heads != 0) {
         throw InvalidInput("kv_heads: " + std::to_string(kv_heads) + " does not divide the " +
-                           std::to_string(file.heads()) + " heads into groups");
+                           counted(static_cast<std::uint64_t>(file.heads()), "head") +
+                           " into groups");
       }
       file.kv_heads = kv_heads;
     }

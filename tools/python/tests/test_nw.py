@@ -123,7 +123,7 @@ class OnDevice:
         (0, np.full((300, 5), np.nan), "X: number 0 is not finite"),
         (0, np.full((300, 5), 1e31), "X: number 0 is beyond 1e30"),
         (0, np.full((300, 5), 1e300), "X: number 0 is beyond 1e30"),
-        (1, np.zeros(299), "Y: has 299 numbers, needs one for each of the 300 rows of X"),
+        (1, np.zeros(299), "Y: has 299 numbers, needs 300, one for each row of X"),
         (1, np.full(300, np.inf), "Y: number 0 is not finite"),
         (1, OnDevice(), "Y: is an array on cuda:0"),
         (1, np.full(300, 1j), "Y: is an array of complex128"),

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/scenario/law/queries/queries.h"
+#include "kernels/counted.h"
 #include "kernels/parameter.h"
 
 namespace headlab {
@@ -33,20 +34,19 @@ struct PointQueries {
     if (points.empty()) throw ParameterError("points", "is empty, needs at least one point");
     if (points.size() > 1000000) {
       throw ParameterError(
-          "points", "has " + std::to_string(points.size()) + " points (allowed: at most 1000000)");
+          "points", "has " + counted(points.size(), "point") + " (allowed: at most 1000000)");
     }
     for (std::size_t q = 0; q < points.size(); ++q) {
       if (points[q].size() != static_cast<std::size_t>(d)) {
         const std::size_t count = points[q].size();
-        throw ParameterError("points[" + std::to_string(q) + "]",
-                             "has " + std::to_string(count) +
-                                 (count == 1 ? " coordinate" : " coordinates") +
-                                 ", the design has dim " + std::to_string(d));
+        throw ParameterError(
+            "points[" + std::to_string(q) + "]",
+            "has " + counted(count, "coordinate") + ", the design has dim " + std::to_string(d));
       }
     }
     if (!truth.empty() && truth.size() != points.size()) {
-      throw ParameterError("truth", "has " + std::to_string(truth.size()) + " numbers for " +
-                                        std::to_string(points.size()) + " points");
+      throw ParameterError("truth", "has " + counted(truth.size(), "number") + " for " +
+                                        counted(points.size(), "point"));
     }
   }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <variant>
 
+#include "kernels/counted.h"
 #include "kernels/laws.h"
 #include "kernels/plan.h"
 
@@ -26,8 +27,8 @@ void RowsSequence::check(const SequenceSetting& setting) const {
   }
   if (setting.n > design->rows.size()) {
     throw ParameterError("law", "is \"rows\", and data.n is " + std::to_string(setting.n) +
-                                    ", more than the " + std::to_string(design->rows.size()) +
-                                    " rows of the file");
+                                    ", more than the " + counted(design->rows.size(), "row") +
+                                    " of the file");
   }
 }
 

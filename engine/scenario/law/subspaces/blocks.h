@@ -39,8 +39,9 @@ struct BlockSubspaces {
                                         ", but heads.dim is " + std::to_string(of.k));
     }
     if (sum > static_cast<std::uint64_t>(of.d)) {
-      throw ParameterError("sizes", "have the sum " + std::to_string(sum) + ", more than the d = " +
-                                        std::to_string(of.d) + " coordinates of the design");
+      throw ParameterError("sizes", "have the sum " + std::to_string(sum) +
+                                        ", more than the dimension d = " + std::to_string(of.d) +
+                                        " of the design");
     }
   }
 

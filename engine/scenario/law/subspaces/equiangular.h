@@ -21,7 +21,8 @@ struct EquiangularSubspaces {
 
   template <class Visitor>
   void parameters(Visitor& visit) {
-    visit.required("angle", angle, inside(0, std::numbers::pi / 2), "radians, below a right angle");
+    visit.required("angle", angle, in_radians(inside(0, std::numbers::pi / 2)),
+                   "radians, below a right angle");
   }
 
   void check(const Sizes& sizes) const { require_side_by_side(sizes); }

@@ -7,6 +7,7 @@
 #include "engine/files/words.h"
 #include "engine/scenario/law/subspaces/orthonormal.h"
 #include "engine/scenario/law/subspaces/subspaces.h"
+#include "kernels/counted.h"
 #include "kernels/parameter.h"
 
 namespace headlab {
@@ -66,21 +67,20 @@ struct ExplicitSubspaces {
 
   static void check_shapes(const std::string& key, const Matrices& all, const Sizes& sizes) {
     if (all.size() != static_cast<std::size_t>(sizes.heads)) {
-      throw ParameterError(key, "has " + std::to_string(all.size()) +
-                                    " matrices, needs one for each of the " +
-                                    std::to_string(sizes.heads) + " heads");
+      throw ParameterError(key, "has " + counted(all.size(), "matrix", "matrices") + ", needs " +
+                                    std::to_string(sizes.heads) + ", one for each head");
     }
     const std::string wanted = std::to_string(sizes.d) + " x " + std::to_string(sizes.k);
     for (std::size_t h = 0; h < all.size(); ++h) {
       const auto& rows = all[h];
       if (rows.size() != static_cast<std::size_t>(sizes.d)) {
-        throw ParameterError(key, of_head(h) + " has " + std::to_string(rows.size()) +
-                                      " rows, needs d x k = " + wanted);
+        throw ParameterError(
+            key, of_head(h) + " has " + counted(rows.size(), "row") + ", needs d x k = " + wanted);
       }
       for (std::size_t i = 0; i < rows.size(); ++i) {
         if (rows[i].size() != static_cast<std::size_t>(sizes.k)) {
-          throw ParameterError(key, of_head(h) + " has " + std::to_string(rows[i].size()) +
-                                        " elements in row " + std::to_string(i + 1) +
+          throw ParameterError(key, of_head(h) + " has " + counted(rows[i].size(), "element") +
+                                        " in row " + std::to_string(i + 1) +
                                         ", needs d x k = " + wanted);
         }
       }

@@ -5,6 +5,7 @@
 #include "engine/scenario/law/subspaces/haar.h"
 #include "engine/scenario/law/subspaces/orthogonal.h"
 #include "engine/scenario/law/subspaces/orthonormal.h"
+#include "kernels/counted.h"
 
 namespace headlab {
 namespace {
@@ -47,12 +48,11 @@ void LearnedSubspaces::check(const Sizes& sizes) const {
   const std::uint64_t out = held_out_points(learning, n);
   if (n < out + 2) {
     throw ParameterError(points ? "points" : "", "leaves " + std::to_string(n - out) + " of " +
-                                                     std::to_string(n) +
-                                                     " points to learn on, needs 2");
+                                                     counted(n, "point") + " to learn on, needs 2");
   }
   if (held_out > 0 && out == 0) {
     throw ParameterError("held_out",
-                         "of " + std::to_string(n) + " points is less than one - use held_out = 0");
+                         "of " + counted(n, "point") + " is less than one - use held_out = 0");
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/scenario/law/subspaces/subspaces.h"
+#include "kernels/counted.h"
 #include "kernels/parameter.h"
 
 namespace headlab {
@@ -24,14 +25,15 @@ struct PrincipalAngleSubspaces {
   template <class Visitor>
   void parameters(Visitor& visit) {
     // pi/2 rounded up, so that a right angle may be written with five digits.
-    visit.required("angles", angles, within(0, 1.5708), "[k], radians, 1.5708 for a right angle");
+    visit.required("angles", angles, in_radians(within(0, 1.5708)),
+                   "[k], radians, 1.5708 for a right angle");
   }
 
   void check(const Sizes& sizes) const {
     if (angles.size() != static_cast<std::size_t>(sizes.k)) {
-      throw ParameterError("angles", "has " + std::to_string(angles.size()) +
-                                         " elements, needs one for each of the k = " +
-                                         std::to_string(sizes.k) + " dimensions of a head");
+      throw ParameterError("angles", "has " + counted(angles.size(), "element") +
+                                         ", needs k = " + std::to_string(sizes.k) +
+                                         ", one for each dimension of a head");
     }
     require_side_by_side(sizes);
   }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/counted.h"
 #include "kernels/parameter.h"
 
 namespace headlab {
@@ -23,9 +24,8 @@ struct ExplicitWeights {
 
   void check(const Sizes& sizes) const {
     if (weights.size() != static_cast<std::size_t>(sizes.heads)) {
-      throw ParameterError("values", "has " + std::to_string(weights.size()) +
-                                         " elements, needs one for each of the " +
-                                         std::to_string(sizes.heads) + " heads");
+      throw ParameterError("values", "has " + counted(weights.size(), "element") + ", needs " +
+                                         std::to_string(sizes.heads) + ", one for each head");
     }
   }
 
