@@ -106,7 +106,7 @@ TEST(Dataset, RefusesWhatCannotBeCut) {
                 .shards,
             max_shards_of_dataset);
   EXPECT_EQ(refusal({}, {"run.replicates=1e12", "data.n=1e11"}),
-            "--replicates: 1000000000000 replicates take more than 2^60 bytes - lower "
+            "--replicates: 1,000,000,000,000 replicates take more than 2^60 bytes - lower "
             "--replicates");
 }
 

@@ -66,7 +66,7 @@ TEST_F(CommandLine, KeepsWhatWasDoneWhenInterrupted) {
         outcome.err,
         std::regex(
             "headlab: stopping; again to quit at once\n"
-            "headlab: interrupted: kept (nothing|\\d+ of 1000000000000 replicates of "
+            "headlab: interrupted: kept (nothing|[\\d,]+ of 1,000,000,000,000 replicates of "
             "(condition #1|conditions #0 to #1) of 2 in o/results.nc, o/summary.json; --resume "
             "continues)\n")))
         << outcome.err;
