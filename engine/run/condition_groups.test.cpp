@@ -101,7 +101,8 @@ TEST(ConditionGroups, NeedNotStandSideBySide) {
 }
 
 TEST(ConditionGroups, AreFoundWithoutASweepToo) {
-  Scenario scenario = grouped_study("\"data.n\" = [10, 10, 20, 20]");
+  Scenario scenario =
+      grouped_study("\"data.n\" = [10, 20]\n\"heads.kernel.bandwidth\" = [0.1, 0.2]");
   EXPECT_EQ(groups_of(scenario), (Groups{{0, 1}, {2, 3}}));
   scenario.swept.clear();
   for (Condition& condition : scenario.conditions) condition.swept.clear();

@@ -110,7 +110,7 @@ TEST(Subspaces, BlocksOwnTheNextCoordinates) {
   EXPECT_EQ(refusal(BlockSubspaces{.sizes = PerHead{{2, 3, 1}}}, sizes),
             "sizes: have the largest size 3, but heads.dim is 4");
   EXPECT_EQ(refusal(BlockSubspaces{.sizes = PerHead{{2, 4, 3}}}, sizes),
-            "sizes: have the sum 9, more than the d = 8 coordinates of the design");
+            "sizes: have the sum 9, more than the dimension d = 8 of the design");
 }
 
 TEST(Subspaces, PrincipalAnglesAreRecovered) {

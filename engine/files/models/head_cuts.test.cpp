@@ -114,7 +114,7 @@ TEST_F(HeadCuts, TakeSinksAndLeaveNormsOfSingleHeads) {
 
 TEST_F(HeadCuts, NeedAsManyHeadsInEveryLayer) {
   EXPECT_EQ(refused("qwen2", separate, {{1, {0, 1}}}),
-            "model: layer 1 keeps 2 heads in 1 groups, layer 0 keeps 4 heads in 2 groups: all "
+            "model: layer 1 keeps 2 heads in 1 group, layer 0 keeps 4 heads in 2 groups: all "
             "layers have to keep as many, or the shapes of tensors stay");
   EXPECT_EQ(refused("qwen2", separate, {{0, {0}}, {1, {0}}}),
             "model: layer 0 keeps 1 head of group 0, 2 of another: groups that stay have to keep "
