@@ -275,7 +275,7 @@ void say_notes(const std::string& path, const NetcdfCopy& copy) {
   if (copy.others.empty()) return;
   const std::size_t more = copy.others.size() - 1;
   note(one_line(path) + ": was added to; " + one_line(copy.others.front(), 100) +
-       (more == 0 ? " is" : " and " + counted(more, "more is", "more are")) + " not read");
+       (more == 0 ? " is" : " and " + grouped(more) + " more are") + " not read");
 }
 
 /// Limits for the next file. The processor time is that of all files so far and of this one.

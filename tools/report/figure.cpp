@@ -188,7 +188,7 @@ std::string estimate_text(const Estimate& estimate) {
 }
 
 std::string percent_text(double share) {
-  if (std::isnan(share)) return "–";
+  if (!std::isfinite(share)) return "–";
   // Two digits, the last of which may be 0: those of a column stand under one another.
   const std::string rounded = formatted("%.1e", 100 * share);
   const int exponent = std::stoi(rounded.substr(rounded.find('e') + 1));

@@ -198,7 +198,7 @@ TEST(ReportPage, ShowsMeasuresAsOtherFigures) {
   const std::string measured = "[measures]\nshare = \"covariance_term / mse\"\n" + swept_sizes;
   const std::string page = page_of({}, measured);
   EXPECT_TRUE(contains(page, "share against training points n."));
-  EXPECT_TRUE(contains(page, "share: value ± MCSE"));
+  EXPECT_TRUE(contains(page, "aria-label=\"share\""));
   EXPECT_FALSE(contains(page_of({}, swept_sizes), "share against"));
 }
 

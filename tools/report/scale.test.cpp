@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tools/report/canvas.h"
+#include "tools/report/figure.h"
 #include "tools/report/labels.h"
 
 namespace headlab::tools {
@@ -182,6 +183,15 @@ std::vector<double> label_heights(double height, double low, double high) {
     heights.push_back(std::stod((*at)[1]));
   }
   return heights;
+}
+
+TEST(PercentText, HasTwoDigitsAndADashForWhatIsNone) {
+  EXPECT_EQ(percent_text(0.0006), "0.060 %");
+  EXPECT_EQ(percent_text(0.25), "25 %");
+  EXPECT_EQ(percent_text(12.3), "1230 %");
+  EXPECT_EQ(percent_text(0), "0 %");
+  EXPECT_EQ(percent_text(std::numeric_limits<double>::infinity()), "–");
+  EXPECT_EQ(percent_text(std::numeric_limits<double>::quiet_NaN()), "–");
 }
 
 TEST(Canvas, DropsLabelsOfALowAxisThatWouldOverlap) {

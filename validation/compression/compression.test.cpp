@@ -214,8 +214,7 @@ TEST(Compression, SaysWhereNothingIsTheBest) {
   };
   CompressionSetting narrow = setting;
   narrow.tokens = random_matrix(5, 6, 1);
-  EXPECT_EQ(refusal_of(file, narrow),
-            "h.nc: has heads on d = 7 dimensions, the inputs have 6 columns");
+  EXPECT_EQ(refusal_of(file, narrow), "h.nc: has heads on d = 7, the inputs have 6 columns");
 }
 
 }  // namespace
