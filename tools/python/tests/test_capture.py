@@ -249,7 +249,7 @@ def test_heads_are_cut_evenly_or_not_at_all(tmp_path: Path) -> None:
     plan = m.prune(0.5, shrink=True)
     assert sorted((layer, head // 2) for layer, head in plan.order) == [(0, 0), (0, 1), (1, 0), (1, 1)]
     model.save_pretrained(tmp_path / "model")
-    with pytest.raises(hl.ScenarioError, match="model: layer 0 keeps . heads of group ., . of another"):
+    with pytest.raises(hl.ScenarioError, match="model: layer 0 keeps . heads? of group ., . of another"):
         plan.write(tmp_path / "model", tmp_path / "out", steps=3)
     with pytest.raises(hl.ScenarioError, match="^remove: 2 heads do not come evenly from 2 layers with 4 groups"):
         m.prune(0.25, shrink=True)

@@ -316,7 +316,7 @@ def test_lists_are_arrays(small: dict[str, Any], subspaces: np.ndarray) -> None:
     for lists in (subspaces.tolist(), list(subspaces), tuple(subspaces.tolist())):
         assert np.array_equal(hl.run(changed(small, "heads.subspaces", lists))["mse"], expected)
         assert np.array_equal(hl.run(small, {"heads.subspaces": lists})["mse"], expected)
-    swept = hl.run(hl.sweep(small, {"heads.subspaces": [subspaces.tolist(), list(subspaces)]}))
+    swept = hl.run(hl.sweep(small, {"heads.subspaces": [subspaces.tolist(), list(-subspaces)]}))
     assert swept["mse"].tolist() == [expected[0], expected[0]]
     assert hl.hdi(subspaces.tolist()).index()[0] == hl.hdi(subspaces).index()[0]
     for wrong in ([[1.0], [1.0, 2.0]], ["a"], [[None]], [subspaces, subspaces[:, :3]]):
@@ -449,7 +449,7 @@ def test_sweeps_take_ranges_arrays_and_single_values(small: dict[str, Any], subs
         r = hl.run(hl.sweep(small, {"data.n": given}), replicates=8)
         assert list(r["n"]) == wanted
     assert len(hl.run(hl.sweep(small, {"heads.subspaces": subspaces}), replicates=8)["mse"]) == 1
-    assert len(hl.run(hl.sweep(small, {"heads.subspaces": [subspaces, subspaces]}), replicates=8)["mse"]) == 2
+    assert len(hl.run(hl.sweep(small, {"heads.subspaces": [subspaces, -subspaces]}), replicates=8)["mse"]) == 2
     assert len(hl.run(hl.sweep(small, {"heads.kernel.law": "gaussian"}), replicates=8)["mse"]) == 1
 
 

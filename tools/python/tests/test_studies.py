@@ -513,7 +513,7 @@ def test_verdicts_show_what_is_allowed() -> None:
     assert allowed.axes.get_xlim()[1] == pytest.approx(allowed.get_datalim(allowed.axes.transData).x1)
     v._all += [dataclasses.replace(v[0], zone="two-sided", effect=0.0), dataclasses.replace(v[0], effect=-50.0)]
     ax = plot.verdicts(v)
-    assert ax.get_xlim()[1] < 2 and [t.get_text() for t in ax.texts if t.get_text()][0].startswith("-50.0")
+    assert ax.get_xlim()[1] < 2 and [t.get_text() for t in ax.texts if t.get_text()][0].startswith("\N{MINUS SIGN}50.0")
     matplotlib.pyplot.close("all")
 
 
