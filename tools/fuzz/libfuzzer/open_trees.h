@@ -121,7 +121,7 @@ bool has(const All& all, std::string_view name) {
   return std::ranges::any_of(all, [&](const auto& one) { return one.name == name; });
 }
 
-/// As the library has it, but for letters that are not ASCII, of which there are none.
+/// Whether the library takes `name`; letters outside ASCII, which it takes too, never occur.
 inline bool is_name(std::string_view name) {
   const auto alone = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';

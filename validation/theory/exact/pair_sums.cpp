@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/theory/exact/pair_sums.h"
 
-
 #include "kernels/statistics/stopping.h"
 
 namespace headlab {
