@@ -4,19 +4,16 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <set>
 #include <sys/stat.h>
-#include <system_error>
 #include <unistd.h>
 
 #include "engine/files/atomic_file.h"
 #include "engine/files/error.h"
+#include "engine/files/folder.h"
 
 namespace headlab {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* manifest_name = "manifest.json";
 
@@ -74,15 +71,12 @@ void remove_file_of(const std::string& folder, const std::string& name) {
 
 /// The names of what is in folders condition_... of a folder, folders and links not entered beyond
 /// those that a data set has.
-std::vector<std::string> names_in(const std::string& folder) {
+std::vector<std::string> names_in_conditions(const std::string& folder) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& at, const std::string& start, const auto& enter) {
-    std::error_code error;
-    for (fs::directory_iterator in(folder + "/" + at, error), end; !error && in != end;
-         in.increment(error)) {
-      const std::string name = in->path().filename().string();
+    for (const std::string& name : names_in(folder + "/" + at)) {
       if (!name.starts_with(start)) continue;
-      if (in->symlink_status(error).type() == fs::file_type::directory) enter(at + name + "/");
+      if (is_folder(folder + "/" + at + name)) enter(at + name + "/");
       if (!at.empty()) names.push_back(at + name);
     }
   };
@@ -95,7 +89,7 @@ std::vector<std::string> names_in(const std::string& folder) {
 
 /// Removes what the program has written of a data set in the folder of a new one.
 void remove_set(const std::string& folder) {
-  for (const std::string& name : names_in(folder)) {
+  for (const std::string& name : names_in_conditions(folder)) {
     if (is_file_of_data_set(name)) remove_file_of(folder, name);
   }
   remove_file(folder + "/" + manifest_name);
@@ -143,20 +137,17 @@ std::vector<std::string> end_replacement(const std::string& folder,
       move_made(from, to);
     }
     for (const std::string& at : folders) flush_folder_of(at + "/file");
-    for (const std::string& name : names_in(folder)) {
+    for (const std::string& name : names_in_conditions(folder)) {
       if (!ours.contains(name) && !is_folder(folder + "/" + name)) left.push_back(name);
     }
     rename_file(next, manifest);
   }
   if (is_there(next)) return left;
   remove_file(old);
-  for (const std::string& name : names_in(place)) {
+  for (const std::string& name : names_in_conditions(place)) {
     if (is_folder(place + "/" + name)) ::rmdir((place + "/" + name).c_str());
   }
-  std::error_code error;
-  for (fs::directory_iterator at(place, error), end; !error && at != end; at.increment(error)) {
-    ::rmdir(at->path().c_str());
-  }
+  for (const std::string& name : names_in(place)) ::rmdir((place + "/" + name).c_str());
   ::rmdir(place.c_str());
   return left;
 }

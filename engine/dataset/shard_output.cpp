@@ -15,6 +15,7 @@
 
 #include "engine/files/atomic_file.h"
 #include "engine/files/error.h"
+#include "engine/files/folder.h"
 #include "engine/files/netcdf/file.h"
 #include "engine/files/temporary_path.h"
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/files/error.h"
+#include "engine/files/folder.h"
 #include "engine/files/temporary_path.h"
 
 namespace headlab {
@@ -110,8 +111,12 @@ void move_made(const std::string& path, const std::string& target) {
     return ::lstat(at.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
   };
   if (is_folder(path, from) && is_folder(target, to)) {
-    for (const std::string& file : regular_files_in(path)) {
-      move_made(file, (fs::path(target) / fs::path(file).filename()).string());
+    for (const std::string& name : names_in(path)) {
+      struct stat file = {};
+      const std::string made = path + "/" + name;
+      if (::lstat(made.c_str(), &file) == 0 && S_ISREG(file.st_mode)) {
+        move_made(made, target + "/" + name);
+      }
     }
     // Whoever made it removes it where this fails.
     if (::rmdir(path.c_str()) != 0) throw cannot_be_written(target, errno);
@@ -189,10 +194,7 @@ void remove_scratch_paths() {
   registry().mutex.lock();
   // Twice: a thread may be making a file in a folder of which this lists the files.
   for (int turn = 0; turn < 2; ++turn) {
-    for (const std::string& path : registry().paths) {
-      std::error_code none;
-      std::filesystem::remove_all(path, none);
-    }
+    for (const std::string& path : registry().paths) remove_made(path);
   }
 }
 

@@ -20,6 +20,7 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "engine/files/folder.h"
 #include "kernels/host.h"
 
 namespace headlab {
@@ -143,34 +144,18 @@ std::vector<std::string> clear_temporaries(const std::string& folder) {
   if (!cleared.insert(fs::weakly_canonical(folder, error).string()).second) return {};
   const Process self = this_process();
   std::vector<std::string> left, others;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    const std::optional<Process> maker = maker_of(at->path().filename().string());
+  for (const std::string& name : names_in(folder, error)) {
+    const std::optional<Process> maker = maker_of(name);
     if (!maker) continue;
+    const fs::path path = fs::path(folder) / name;
     if (maker->host != self.host || maker->space != self.space) {
-      if (is_old(at->path())) others.push_back(at->path().string());
+      if (is_old(path)) others.push_back(path.string());
     } else if (has_ended(*maker)) {
-      left.push_back(at->path().string());
+      left.push_back(path.string());
     }
   }
   for (const std::string& path : left) remove_made(path);
   return others;
-}
-
-std::vector<std::string> regular_files_in(const std::string& folder) {
-  std::vector<std::string> files;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (at->symlink_status(error).type() == fs::file_type::regular)
-      files.push_back(at->path().string());
-  }
-  return files;
-}
-
-void remove_made(const std::string& path) {
-  struct stat status = {};
-  if (::lstat(path.c_str(), &status) != 0) return;
-  std::error_code ignored;
-  if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) fs::remove_all(path, ignored);
 }
 
 }  // namespace headlab

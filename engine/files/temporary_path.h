@@ -18,10 +18,4 @@ std::string temporary_name(const std::string& path);
 /// has been written to it for ten minutes.
 std::vector<std::string> clear_temporaries(const std::string& folder);
 
-/// Paths of the regular files in a folder itself.
-std::vector<std::string> regular_files_in(const std::string& folder);
-
-/// Removes a file, or a folder with all that is in it. Nothing that a link leads to.
-void remove_made(const std::string& path);
-
 }  // namespace headlab

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/files/error.h"
+#include "engine/files/folder.h"
 
 namespace headlab {
 std::string units_file_name(std::uint64_t shard, std::uint64_t shards) {
@@ -14,14 +15,10 @@ std::string units_file_name(std::uint64_t shard, std::uint64_t shards) {
 }
 
 std::vector<std::string> units_files_in(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  std::filesystem::directory_iterator at(folder, error);
-  for (const std::filesystem::directory_iterator end; !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    if (name.starts_with("units_") && name.ends_with(".nc")) names.push_back(name);
-  }
-  std::ranges::sort(names);
+  std::vector<std::string> names = names_in(folder);
+  std::erase_if(names, [](const std::string& name) {
+    return !name.starts_with("units_") || !name.ends_with(".nc");
+  });
   return names;
 }
 

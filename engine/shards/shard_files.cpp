@@ -15,6 +15,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/folder.h"
 #include "engine/files/netcdf/file.h"
 #include "engine/files/words.h"
 #include "engine/results/results_scenario.h"
@@ -77,10 +78,11 @@ std::vector<std::string> shard_paths(const std::vector<std::string>& folders) {
   std::vector<std::tuple<std::uint64_t, std::uint64_t, std::string>> found;
   for (const std::string& folder : folders) {
     std::error_code error;
-    fs::directory_iterator at(folder, error);
-    for (const fs::directory_iterator end; !error && at != end; at.increment(error)) {
-      const auto numbers = shard_of_name(at->path().filename().string());
-      if (numbers) found.emplace_back(numbers->second, numbers->first, at->path().string());
+    for (const std::string& name : names_in(folder, error)) {
+      const auto numbers = shard_of_name(name);
+      if (numbers) {
+        found.emplace_back(numbers->second, numbers->first, (fs::path(folder) / name).string());
+      }
     }
     if (error) {
       throw InvalidInput(one_line(folder) + ": cannot be read (" + error.message() +

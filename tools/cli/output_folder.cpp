@@ -16,6 +16,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/folder.h"
 #include "engine/files/temporary_path.h"
 #include "tools/cli/stop_signal.h"
 
@@ -192,12 +193,10 @@ void require_out(bool overwrite, const std::optional<std::string>& out) {
 std::string data_set_in(const std::string& folder) {
   std::error_code error;
   if (fs::exists(fs::path(folder) / "manifest.json", error)) return "manifest.json";
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    const std::string condition = at->path().filename().string();
-    if (!condition.starts_with("condition_") || !at->is_directory(error)) continue;
-    for (fs::directory_iterator in(at->path(), error), last; !error && in != last;
-         in.increment(error)) {
-      const std::string shard = in->path().filename().string();
+  for (const std::string& condition : names_in(folder)) {
+    const fs::path inside = fs::path(folder) / condition;
+    if (!condition.starts_with("condition_") || !fs::is_directory(inside, error)) continue;
+    for (const std::string& shard : names_in(inside.string())) {
       if (shard.starts_with("shard_")) return condition + "/" + shard;
     }
   }

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <filesystem>
 #include <sstream>
 #include <string_view>
 #include <system_error>
 #include <unistd.h>
 #include <vector>
 
+#include "engine/files/folder.h"
 #include "kernels/parallel_for.h"
 
 namespace headlab::tools {
@@ -29,13 +29,8 @@ std::optional<int> number_of(const Environment& environment, const char* name) {
 }
 
 int gpus_of_machine() {
-  std::error_code error;
-  int count = 0;
-  std::filesystem::directory_iterator at("/proc/driver/nvidia/gpus", error);
-  for (const std::filesystem::directory_iterator end; !error && at != end; at.increment(error)) {
-    ++count;
-  }
-  return count;
+  std::error_code none;
+  return static_cast<int>(names_in("/proc/driver/nvidia/gpus", none).size());
 }
 
 }  // namespace

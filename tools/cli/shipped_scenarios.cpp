@@ -5,10 +5,27 @@
 #include <system_error>
 
 #include "engine/files/document.h"
+#include "engine/files/folder.h"
 #include "engine/files/words.h"
 
 namespace headlab::tools {
 namespace fs = std::filesystem;
+namespace {
+
+void add_scenarios_in(const fs::path& folder, std::vector<fs::path>& files) {
+  for (const std::string& name : names_in(folder.string())) {
+    const fs::path path = folder / name;
+    std::error_code none;
+    if (path.extension() == ".toml") {
+      files.push_back(path);
+    } else if (name != "claims" &&  // headlab list claims
+               fs::symlink_status(path, none).type() == fs::file_type::directory) {
+      add_scenarios_in(path, files);
+    }
+  }
+}
+
+}  // namespace
 
 fs::path scenario_folder() {
   std::error_code error;
@@ -30,14 +47,8 @@ fs::path scenario_folder() {
 }
 
 std::vector<fs::path> shipped_scenarios() {
-  const fs::path folder = scenario_folder();
   std::vector<fs::path> files;
-  std::error_code error;
-  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
-    if (it->path().filename() == "claims") it.disable_recursion_pending();  // headlab list claims
-    if (it->path().extension() == ".toml") files.push_back(it->path());
-  }
+  add_scenarios_in(scenario_folder(), files);
   std::ranges::sort(files);
   return files;
 }
@@ -48,10 +59,9 @@ std::string advice_on_missing_scenario(const std::string& file) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
   std::vector<std::string> beside;
   std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() == ".toml") beside.push_back(it->path().filename().string());
+  for (std::string& name : names_in(folder.string(), error)) {
+    if (name.ends_with(".toml")) beside.push_back(std::move(name));
   }
-  std::ranges::sort(beside);
   const std::string name_beside = path.filename().string() + (path.has_extension() ? "" : ".toml");
   if (const std::string near = closest(name_beside, beside); !near.empty()) {
     return " - did you mean " + shell_word((path.parent_path() / near).string()) + "?";

@@ -11,6 +11,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/folder.h"
 #include "engine/files/foreign_files.h"
 #include "engine/files/input_file.h"
 #include "engine/files/json_sum.h"
@@ -109,12 +110,14 @@ std::optional<Source> read_one(const std::string& path, std::vector<std::string>
 std::vector<std::string> json_files(const std::string& folder) {
   std::vector<std::string> files;
   std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    const fs::path& file = at->path();
-    if (file.extension() == ".json" && at->is_regular_file(error)) files.push_back(file.string());
+  for (const std::string& name : names_in(folder, error)) {
+    const fs::path file = fs::path(folder) / name;
+    std::error_code none;
+    if (file.extension() == ".json" && fs::is_regular_file(file, none)) {
+      files.push_back(file.string());
+    }
   }
   if (error) throw InvalidInput(one_line(folder) + ": cannot be read (" + error.message() + ")");
-  std::ranges::sort(files);
   return files;
 }
 

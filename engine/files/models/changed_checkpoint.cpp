@@ -14,6 +14,7 @@
 #include "engine/files/atomic_file.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/folder.h"
 #include "engine/files/input_file.h"
 #include "engine/files/json_reader.h"
 #include "engine/files/json_writer.h"
@@ -36,10 +37,10 @@ struct Patch {
 class Tensors {
  public:
   explicit Tensors(const std::string& folder) : folder_(folder) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-      if (entry.path().extension() == ".safetensors") {
-        files_.emplace(entry.path().filename().string(),
-                       std::make_unique<SafetensorsFile>(entry.path().string()));
+    for (const std::string& name : names_in(folder)) {
+      const fs::path path = fs::path(folder) / name;
+      if (path.extension() == ".safetensors") {
+        files_.emplace(name, std::make_unique<SafetensorsFile>(path.string()));
       }
     }
     if (files_.empty()) reject({folder}, "", "has no safetensors file");
@@ -242,16 +243,15 @@ void copy_folder(const fs::path& from, const fs::path& to,
                  const std::map<std::string, std::vector<Patch>>& patches) {
   fs::create_directory(to);
   fs::permissions(to, fs::status(from).permissions() | fs::perms::owner_all);
-  for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
-    const std::string name = entry.path().filename().string();
-    if (entry.is_directory() && entry.is_symlink()) {
-      fs::copy_symlink(entry.path(), to / name);
-    } else if (entry.is_directory()) {
-      copy_folder(entry.path(), to / name, {});
+  for (const std::string& name : names_in(from.string())) {
+    const fs::path path = from / name;
+    if (fs::is_directory(path) && fs::is_symlink(path)) {
+      fs::copy_symlink(path, to / name);
+    } else if (fs::is_directory(path)) {
+      copy_folder(path, to / name, {});
     } else {
       const auto of_file = patches.find(name);
-      copy_file(entry.path(), to / name,
-                of_file == patches.end() ? std::vector<Patch>() : of_file->second);
+      copy_file(path, to / name, of_file == patches.end() ? std::vector<Patch>() : of_file->second);
     }
   }
 }
@@ -260,10 +260,7 @@ void copy_folder(const fs::path& from, const fs::path& to,
 class MadeFolder {
  public:
   explicit MadeFolder(std::string path) : path_(std::move(path)), scratch_(path_) {}
-  ~MadeFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
+  ~MadeFolder() { remove_made(path_); }
   MadeFolder(const MadeFolder&) = delete;
   MadeFolder& operator=(const MadeFolder&) = delete;
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "engine/files/document.h"
+#include "engine/files/folder.h"
 #include "engine/files/input_file.h"
 #include "engine/files/json_reader.h"
 #include "engine/files/json_writer.h"
@@ -34,19 +35,6 @@ bool is_pytorch(const std::string& path) {
              "save_file({k: v.clone().contiguous() for k, v in torch.load(sys.argv[1], "
              "map_location='cpu', weights_only=True).items()}, sys.argv[2])\" " +
              input + " model.safetensors");
-}
-
-/// The names of files in a folder, sorted.
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  fs::directory_iterator at(folder, error);
-  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
-    names.push_back(at->path().filename().string());
-  }
-  if (error) reject({folder}, "", "cannot be read: " + error.message());
-  std::ranges::sort(names);
-  return names;
 }
 
 /// The file that a folder holds its model in: the usual names first, as Transformers reads them,

@@ -5,8 +5,9 @@
 faults HEADLAB INJECTOR [--most N] [--most-memory N] [--only NAME]... [--kinds KIND,...] [--part I/N] [--hangs SECONDS]
 
 Each command is run in a folder with files of a user, and the K-th call of the system that concerns a
-file there fails, for every K, or for N of them, drawn for each command and kind (--most). A command that
-does not end in 120 s, or so many seconds (--hangs), breaks a promise too. Promised:
+file there fails, for every K, or for N of them, drawn for each command and kind (--most, and --most-memory
+of allocations). A command that does not end in 120 s, or so many seconds (--hangs), breaks a promise too.
+Promised:
 
 kill      the same command again, or with what its message offers, ends with the bits of a run that was
           not killed; no file of the user is changed, and no temporary one is left
@@ -17,7 +18,7 @@ INT, TERM the signal comes: the command ends as if there had been none, or with 
           that begins with "headlab: interrupted", and leaves no temporary file. Run again it ends as after a kill
 short     half of the bytes are written or read: nothing changes
           Where libhdf5 itself writes a data set a call that fails may end the program by a signal: as after a kill
-memory    an allocation fails: as with a number. One that fails inside libhdf5, libnetcdf or CLI11 may end the
+memory    an allocation fails, of each that has callers of its own the first: as with a number. One that fails inside libhdf5, libnetcdf or CLI11 may end the
           program by a signal, or with words of the library: as after a kill
 
 Prints a row for each command and kind, and every broken promise; exit code 1 where there is one.
@@ -152,13 +153,15 @@ class World:
                         self.start / "model/model.safetensors"], check=True)
         (self.start / "precious.txt").write_text(PRECIOUS)
 
-    def run(self, folder, line, call=0, calls="none", kind="kill", mark=None, count=None):
+    def run(self, folder, line, call=0, calls="none", kind="kill", mark=None, count=None, places=None):
         environment = dict(os.environ, LC_ALL="C.UTF-8", HEADLAB_CLOCK="1700000000", LD_PRELOAD=str(self.injector), HEADLAB_FAULT_CALL=str(call),
                            HEADLAB_FAULT_CALLS=calls, HEADLAB_FAULT_KIND=kind, HEADLAB_FAULT_BELOW=str(folder))
         if mark:
             environment["HEADLAB_FAULT_MARK"] = str(mark)
         if count:
             environment["HEADLAB_FAULT_COUNT"] = str(count)
+        if places:
+            environment["HEADLAB_FAULT_PLACES"] = str(places)
         return subprocess.run([self.headlab, *line.split()], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, errors="replace", timeout=self.hangs_s)
 
@@ -204,7 +207,7 @@ class Study:
         for path in command.precious:
             (self.ready / path).write_text(PRECIOUS)
         self.right = world.fresh("right", self.ready)
-        self.counts = {}
+        self.numbers = {}
         done = world.run(self.right, command.line)
         self.code = done.returncode
         if self.code not in (0, 3, 6):
@@ -220,12 +223,15 @@ class Study:
             self.untouched = state_of(folder)
         return folder
 
-    def count(self, calls):
-        if calls not in self.counts:
-            count = self.world.folder / "count"
-            self.world.run(self.work(), self.command.line, calls=calls, count=count)
-            self.counts[calls] = int(count.read_text())
-        return self.counts[calls]
+    def calls(self, calls):
+        """Numbers of the calls that are made to fail; of allocations the first of each place in the program."""
+        if calls not in self.numbers:
+            file = self.world.folder / "numbers"
+            told = {"places": file} if calls == MEMORY else {"count": file}
+            self.world.run(self.work(), self.command.line, calls=calls, **told)
+            numbers = sorted(map(int, file.read_text().split()))
+            self.numbers[calls] = numbers if calls == MEMORY else range(1, numbers[0] + 1)
+        return self.numbers[calls]
 
     def content(self, folder):
         """What is compared of each output: files by name."""
@@ -354,11 +360,11 @@ class Study:
         return found + (self.again(folder) if calls != READS and not found and not done_once else [])
 
 
-def drawn(count, most, *drawn_for):
-    """Numbers of 1..count: all, or so many, always the same for the same command and kind."""
-    if most is None or count <= most:
-        return list(range(1, count + 1))
-    return sorted(random.Random(" ".join(drawn_for)).sample(range(1, count + 1), most))
+def drawn(calls, most, *drawn_for):
+    """Of the numbers of calls all, or so many, always the same for the same command and kind."""
+    if most is None or len(calls) <= most:
+        return list(calls)
+    return sorted(random.Random(" ".join(drawn_for)).sample(calls, most))
 
 
 def main():
@@ -385,9 +391,9 @@ def main():
                 continue
             study = Study(world, command)
             for kind in arguments.kinds.split(","):
-                count = study.count(KINDS[kind])
+                calls = study.calls(KINDS[kind])
                 most = arguments.most_memory if kind == "memory" else arguments.most
-                tried = drawn(count, most, command.name, kind)
+                tried = drawn(calls, most, command.name, kind)
                 faults = 0
                 for call in tried:
                     try:
@@ -398,7 +404,7 @@ def main():
                     for problem in problems:
                         print(f"{command.name}, {kind} at call {call}: {problem}", flush=True)
                 broken += faults
-                print(f"{command.name:22} {kind:10} {len(tried)} of {count} calls, {faults} broken promises", flush=True)
+                print(f"{command.name:22} {kind:10} {len(tried)} of {len(calls)} calls, {faults} broken promises", flush=True)
     return 1 if broken else 0
 
 

@@ -5,13 +5,15 @@
 ///     HEADLAB_FAULT_CALL     K; 0: none
 ///     HEADLAB_FAULT_BELOW    the folder
 ///     HEADLAB_FAULT_CALLS    change: what opens for writing, writes, renames, removes, makes;
-///                            read: what opens for reading and reads;
+///                            read: what opens for reading and reads, files and folders;
 ///                            memory: malloc, calloc, realloc, from the first call of main on
 ///     HEADLAB_FAULT_KIND     kill, short (half of the bytes), signal-N (signal N comes, and is
 ///                            given time to be heard; the call is made), or a number of errno
 ///     HEADLAB_FAULT_MARK     a file that is made when the call fails, with a line for each
-///     function that
-///                            called: its object and the place in it, separated by a tab
+///                            function that called: its object and the place in it, separated by a
+///                            tab
+///     HEADLAB_FAULT_PLACES   a file that gets the number of each allocation, one a line, that is
+///                            the first by its callers, where the program ends by exit()
 ///     HEADLAB_FAULT_COUNT    a file that gets the number of calls where the program ends by exit()
 #include <atomic>
 #include <cerrno>
@@ -20,6 +22,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -46,6 +49,12 @@ struct Settings {
 };
 
 std::atomic<long> count = 0;
+/// Of the callers of allocations: the hash of their addresses, 0 where there is none yet, and the
+/// number of the first call. What finds no place among them is not told apart from others.
+constexpr std::size_t most_places = std::size_t{1} << 17;
+std::atomic<std::size_t> places[most_places];
+long first_calls[most_places];
+bool tells_places = false;
 std::atomic<bool> in_main = false;
 Settings settings;
 
@@ -55,6 +64,9 @@ __attribute__((constructor)) void read_settings() {
   settings.call = call != nullptr ? std::atol(call) : 0;
   settings.below = std::getenv("HEADLAB_FAULT_BELOW");
   settings.kind = std::getenv("HEADLAB_FAULT_KIND");
+  tells_places = std::getenv("HEADLAB_FAULT_PLACES") != nullptr;
+  void* caller = nullptr;
+  backtrace(&caller, 1);  // allocates at its first call
   if (calls == nullptr) return;
   settings.calls = std::strcmp(calls, "change") == 0   ? Calls::change
                    : std::strcmp(calls, "read") == 0   ? Calls::read
@@ -78,12 +90,44 @@ __attribute__((destructor)) void write_count() {
   syscall(SYS_close, file);
 }
 
+__attribute__((destructor)) void write_places() {
+  const long file = made("HEADLAB_FAULT_PLACES");
+  if (file < 0) return;
+  for (const long& call : first_calls) {
+    if (call == 0) continue;
+    char text[32];
+    const int size = std::snprintf(text, sizeof text, "%ld\n", call);
+    syscall(SYS_write, file, text, size);
+  }
+  syscall(SYS_close, file);
+}
+
+/// Notes down a call whose callers no call had before.
+void note_place(long call) {
+  constexpr int most = 32;
+  void* callers[most];
+  const int depth = backtrace(callers, most);
+  std::size_t hash = 0xcbf29ce484222325;
+  for (int i = 0; i < depth; ++i) {
+    hash = (hash ^ reinterpret_cast<std::size_t>(callers[i])) * 0x100000001b3;
+  }
+  hash |= 1;
+  for (std::size_t at = (hash >> 20) % most_places, tries = 0; tries < 64; ++tries) {
+    std::size_t none = 0;
+    std::atomic<std::size_t>& place = places[(at + tries) % most_places];
+    if (place.compare_exchange_strong(none, hash)) {
+      first_calls[(at + tries) % most_places] = call;
+      return;
+    }
+    if (none == hash) return;
+  }
+}
+
 void write_mark() {
   const long file = made("HEADLAB_FAULT_MARK");
   if (file < 0) return;
   void* callers[64];
-  const int depth =
-      backtrace(callers, 64);  // allocates at its first call, which is counted: after this one
+  const int depth = backtrace(callers, 64);
   for (int i = 0; i < depth; ++i) {
     Dl_info object;
     if (dladdr(callers[i], &object) == 0) continue;
@@ -127,7 +171,9 @@ void hear(int number) {
 
 /// Counts a call and says what becomes of it.
 Fault met() {
-  if (++count != settings.call) return Fault::none;
+  const long call = ++count;
+  if (tells_places) note_place(call);
+  if (call != settings.call) return Fault::none;
   write_mark();
   if (std::strcmp(settings.kind, "kill") == 0) {
     kill(getpid(), SIGKILL);
@@ -206,6 +252,19 @@ FILE* fopen64(const char* path, const char* mode) {
   if (at(reads ? Calls::read : Calls::change, path) == Fault::error) return nullptr;
   return next(path, mode);
 }
+
+DIR* opendir(const char* path) {
+  REAL(opendir);
+  return at(Calls::read, path) == Fault::error ? nullptr : next(path);
+}
+#define READDIR(name, Entry)                                            \
+  Entry* name(DIR* folder) {                                            \
+    REAL(name);                                                         \
+    if (at(Calls::read, dirfd(folder)) == Fault::error) return nullptr; \
+    return next(folder);                                                \
+  }
+READDIR(readdir, dirent)
+READDIR(readdir64, dirent64)
 
 ssize_t write(int file, const void* bytes, std::size_t size) {
   REAL(write);

@@ -3,6 +3,7 @@
 #include <system_error>
 
 #include "engine/files/atomic_file.h"
+#include "engine/files/folder.h"
 #include "engine/results/results_netcdf.h"
 #include "engine/results/summary_json.h"
 #include "engine/run/memory.h"
@@ -118,10 +119,7 @@ std::string lock_name_of(const std::string& name) {
 /// "3/8": shards that are computed and have no file yet.
 std::vector<std::string> shards_without_files(const std::string& folder) {
   std::vector<std::string> found;
-  std::error_code error;
-  fs::directory_iterator at(folder, error);
-  for (const fs::directory_iterator end; !error && at != end; at.increment(error)) {
-    const std::string lock = at->path().filename().string();
+  for (const std::string& lock : names_in(folder)) {
     const std::string start = lock_name_of("");
     if (!lock.starts_with(start)) continue;
     const std::string name = lock.substr(start.size());

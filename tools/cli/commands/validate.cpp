@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "engine/files/folder.h"
 #include "engine/scenario/scenario.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/kept_units.h"
@@ -68,15 +69,13 @@ void name_counterexamples(Validation& validation, const std::string& backend,
 /// The files in `folder` with names that name_counterexamples() gives.
 std::vector<std::string> counterexamples_in(const std::string& folder) {
   std::vector<std::string> names;
-  std::error_code error;
-  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
-       at.increment(error)) {
-    if (at->path().extension() != ".toml") continue;
-    const std::string stem = at->path().stem().string();
+  for (const std::string& file : names_in(folder)) {
+    if (!file.ends_with(".toml")) continue;
+    const std::string stem = std::filesystem::path(file).stem().string();
     for (const ClaimScenario& claim : claim_scenarios()) {
       const std::string name = std::filesystem::path(claim.file).stem().string();
       if (stem == name || stem.starts_with(name + "_")) {
-        names.push_back(at->path().filename().string());
+        names.push_back(file);
         break;
       }
     }
