@@ -6,7 +6,7 @@ A room is a folder, with the folders below it that are not rooms of their own. A
 its own room and of rooms above it in the list, never of one below it; two modules (x.h with x.cpp and
 x-inl.h, or one of the Python package) never include one another in a circle; helpers of tests are
 included by tests alone. What a machine is like is asked in one file, kernels/host.cpp, where tests can
-answer in its place.
+answer in its place; and folders are listed and removed in one, which survives a lack of memory.
 """
 import glob
 import os
@@ -58,10 +58,12 @@ tools/python
 FLOORS = ["kernels", "engine", "validation", "tools"]
 APART = {("kernels/cpu", "kernels/cuda"), ("kernels/cuda", "kernels/cpu")}  # neither knows the other
 SOURCE = re.compile(r"\.(h|cpp|cu)$")
-# Names, numbers, variables and the clock of a machine; of memory available_memory.cpp asks.
-MACHINE = re.compile(
-    r"\bgetenv\b|hardware_concurrency|gethostname|get_nprocs|_SC_NPROCESSORS|system_clock|\bgetpw|/proc/cpuinfo")
-HOST = "kernels/host.cpp"
+# What one file does for all: what it does, how that looks, and whether tests may do it themselves.
+ALONE = {
+    "kernels/host.cpp": ("asks the machine", re.compile(  # of memory available_memory.cpp asks
+        r"\bgetenv\b|hardware_concurrency|gethostname|get_nprocs|_SC_NPROCESSORS|system_clock|\bgetpw|/proc/cpuinfo"), False),
+    "engine/files/folder.cpp": ("goes through a folder", re.compile(r"directory_iterator|remove_all|opendir"), True),
+}
 # Libraries of their own, loaded into a program from outside.
 PRELOADED = ("tools/check/faults/injector.cpp", "tools/check/damage/forks.cpp")
 INCLUDE = re.compile(r'\s*#\s*include\s*["<]([^">]+)[">]')
@@ -107,13 +109,17 @@ def read_imports(root):
     return found
 
 
-def asks_the_machine(root, paths):
+def done_elsewhere(root, paths):
+    """What one file does for all, in another one."""
     for path in paths:
         with open(os.path.join(root, path), encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                asked = MACHINE.search(line.split("//")[0])
-                if asked and path not in (HOST, *PRELOADED):
-                    yield f"{path}:{number}: asks the machine ({asked[0]}), which {HOST} alone does"
+            lines = [line.split("//")[0] for line in file]
+        for place, (what, pattern, tests_may) in ALONE.items():
+            if path in (place, *PRELOADED) or tests_may and is_test(path):
+                continue
+            for number, line in enumerate(lines, 1):
+                if found := pattern.search(line):
+                    yield f"{path}:{number}: {what} ({found[0]}), which {place} alone does"
 
 
 def against_the_order(includes):
@@ -169,7 +175,7 @@ def main():
     faults = [
         *against_the_order(includes),
         *circles({**includes, **read_imports(sys.argv[1])}),
-        *asks_the_machine(sys.argv[1], includes),
+        *done_elsewhere(sys.argv[1], includes),
     ]
     for fault in faults:
         print(fault)

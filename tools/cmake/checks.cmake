@@ -84,6 +84,8 @@ headlab_planted_fault(room "engine/moments/wrong.h: includes engine/run/run.h, b
   engine/moments/wrong.h "#include \"engine/run/run.h\"" engine/run/run.h "#pragma once")
 headlab_planted_fault(machine "kernels/wrong.cpp:1: asks the machine .getenv., which kernels/host.cpp alone does"
   kernels/wrong.cpp "const char* const home = std::getenv(\"HOME\")\\;")
+headlab_planted_fault(folder "engine/wrong.cpp:1: goes through a folder .remove_all., which engine/files/folder.cpp alone"
+  engine/wrong.cpp "std::filesystem::remove_all(path)\\;")
 headlab_planted_fault(circle "in a circle: engine/run/a, engine/run/b"
   engine/run/a.h "#include \"engine/run/b.h\"" engine/run/b.h "#pragma once"
   engine/run/b.cpp "#include \"engine/run/a.h\"")

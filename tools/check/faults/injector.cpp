@@ -51,9 +51,9 @@ struct Settings {
 std::atomic<long> count = 0;
 /// Of the callers of allocations: the hash of their addresses, 0 where there is none yet, and the
 /// number of the first call. What finds no place among them is not told apart from others.
-constexpr std::size_t most_places = std::size_t{1} << 17;
-std::atomic<std::size_t> places[most_places];
-long first_calls[most_places];
+constexpr std::size_t max_places = std::size_t{1} << 17;
+std::atomic<std::size_t> places[max_places];
+long first_calls[max_places];
 bool tells_places = false;
 std::atomic<bool> in_main = false;
 Settings settings;
@@ -112,11 +112,11 @@ void note_place(long call) {
     hash = (hash ^ reinterpret_cast<std::size_t>(callers[i])) * 0x100000001b3;
   }
   hash |= 1;
-  for (std::size_t at = (hash >> 20) % most_places, tries = 0; tries < 64; ++tries) {
+  for (std::size_t at = (hash >> 20) % max_places, tries = 0; tries < 64; ++tries) {
     std::size_t none = 0;
-    std::atomic<std::size_t>& place = places[(at + tries) % most_places];
+    std::atomic<std::size_t>& place = places[(at + tries) % max_places];
     if (place.compare_exchange_strong(none, hash)) {
-      first_calls[(at + tries) % most_places] = call;
+      first_calls[(at + tries) % max_places] = call;
       return;
     }
     if (none == hash) return;
