@@ -5,7 +5,6 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -21,20 +20,21 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
   std::exception_ptr failure;
   const std::function<bool()> stop = stop_of_scope();
   const auto run = [&] {
-    const StopScope scope(stop);
-    for (std::size_t i = next++; i < count; i = next++) {
-      try {
+    std::size_t i = 0;
+    try {
+      const StopScope scope(stop);
+      for (i = next++; i < count; i = next++) {
         stop_point();
         work(i);
-      } catch (...) {
-        const std::scoped_lock lock(mutex);
-        // Every smaller index has been started, so the smallest that fails is among those caught.
-        if (i < failed) {
-          failed = i;
-          failure = std::current_exception();
-        }
-        next = count;
       }
+    } catch (...) {
+      const std::scoped_lock lock(mutex);
+      // Every smaller index has been started, so the smallest that fails is among those caught.
+      if (i < failed) {
+        failed = i;
+        failure = std::current_exception();
+      }
+      next = count;
     }
   };
   {
@@ -42,8 +42,8 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
     const std::size_t wanted = std::min(count, static_cast<std::size_t>(std::max(threads, 1)));
     try {
       while (others.size() + 1 < wanted) others.emplace_back(run);
-    } catch (const std::system_error&) {
-      // The results do not depend on the number of threads.
+    } catch (const std::exception&) {
+      // There is no thread or no memory. The results do not depend on the number of threads.
     }
     run();
   }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <new>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -10,6 +11,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "kernels/statistics/stopping.h"
 
 namespace headlab {
 namespace {
@@ -54,6 +57,23 @@ TEST(ParallelFor, RethrowsTheExceptionOfTheSmallestIndex) {
     }
     EXPECT_LT(calls, 1000) << "work was started after a failure";
   }
+}
+
+/// Asks for no stop, and cannot be copied by threads other than the one that made it.
+struct OfOneThread {
+  OfOneThread() = default;
+  OfOneThread(const OfOneThread& from) : maker(from.maker) {
+    if (std::this_thread::get_id() != maker) throw std::bad_alloc();
+  }
+  bool operator()() const { return false; }
+
+  std::thread::id maker = std::this_thread::get_id();
+};
+
+TEST(ParallelFor, RethrowsWhatAThreadCannotBeginWith) {
+  const StopScope scope{OfOneThread()};
+  EXPECT_THROW(parallel_for(2, 2, [](std::size_t) {}), std::bad_alloc);
+  EXPECT_NO_THROW(parallel_for(2, 1, [](std::size_t) {}));
 }
 
 TEST(ParallelFor, CountsThreads) {

@@ -149,12 +149,23 @@ class BlockService {
   /// The messages that are to be sent; waits for one, at most so long.
   std::deque<std::string> take_results(std::chrono::microseconds wait) {
     std::unique_lock lock(mutex_);
-    done_.wait_for(lock, wait, [&] { return !results_.empty(); });
+    done_.wait_for(lock, wait, [&] { return failure_ || !results_.empty(); });
+    if (failure_) std::rethrow_exception(failure_);
     return std::exchange(results_, {});
   }
 
  private:
   void work() {
+    try {
+      work_on_blocks();
+    } catch (...) {  // what failed could not be told in a message
+      const std::lock_guard lock(mutex_);
+      failure_ = std::current_exception();
+      done_.notify_one();
+    }
+  }
+
+  void work_on_blocks() {
     std::shared_ptr<const RankPlans> mine;
     SimulationHooks hooks{.stop = [this] { return stopping_.load(); }};
     std::unique_ptr<Worker> worker;
@@ -203,6 +214,7 @@ class BlockService {
   std::shared_ptr<const RankPlans> plans_;
   std::deque<Block> blocks_;
   std::deque<std::string> results_;
+  std::exception_ptr failure_;
   std::atomic<bool> stopping_ = false;
   bool ended_ = false;
   std::vector<std::jthread> threads_;  ///< last: they end first

@@ -237,8 +237,8 @@ class DrawWorker : public Worker {
 
 void work(Plans plans, const Backend& backend, BlockScheduler& scheduler,
           const SimulationHooks& hooks, std::atomic<double>& done) {
-  const StopScope scope(hooks.stop);
   try {
+    const StopScope scope(hooks.stop);
     const std::unique_ptr<Worker> worker = make_block_worker(plans, backend, hooks);
     for (Block block = scheduler.next(); block.count > 0; block = scheduler.next()) {
       std::vector<Moments> moments(plans.size() * block.nodes());
@@ -286,13 +286,18 @@ std::vector<MomentTree> advance(std::vector<MomentTree> begun, Plans plans, cons
     try {
       pool = std::jthread([&] {
         const int threads_here = workers + (helpers > 0 ? 1 : 0);
-        parallel_for(static_cast<std::size_t>(threads_here), threads_here, [&](std::size_t i) {
+        const auto of_thread = [&](std::size_t i) {
           if (helpers > 0 && i == 0) {
             let_help(*hooks.helpers, scheduler);
           } else {
             work(plans, backend, scheduler, hooks, done[helpers > 0 ? i - 1 : i]);
           }
-        });
+        };
+        try {
+          parallel_for(static_cast<std::size_t>(threads_here), threads_here, of_thread);
+        } catch (...) {
+          scheduler.stop(std::current_exception());
+        }
         scheduler.finish();
       });
     } catch (const std::system_error& error) {

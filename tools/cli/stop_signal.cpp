@@ -2,13 +2,13 @@
 #include "tools/cli/stop_signal.h"
 
 #include <algorithm>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <pthread.h>
 #include <signal.h>
 #include <string_view>
 #include <sys/time.h>
-#include <system_error>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -144,7 +144,7 @@ void watch_signals(bool stops) {
   try {
     std::thread(watch, signals).detach();
     watched = true;
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);  // no thread: signals end the program
   }
 }
