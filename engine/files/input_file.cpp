@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -16,6 +17,25 @@
 #include "engine/files/error.h"
 
 namespace headlab {
+namespace {
+
+void reject_compressed(const std::string& path, std::string_view start) {
+  using namespace std::string_view_literals;
+  for (const auto& gzip_bzip2_xz_zstd :
+       {"\x1f\x8b\x08"sv, "BZh91AY&SY"sv, "\xfd\x37zXZ\0"sv, "\x28\xb5\x2f\xfd"sv}) {
+    if (start.starts_with(gzip_bzip2_xz_zstd)) {
+      reject({path}, "", "is compressed - unpack it first");
+    }
+  }
+}
+
+}  // namespace
+
+void reject_pointer(const std::string& source, std::string_view start) {
+  if (!start.starts_with("version https://git-lfs.github.com/spec/")) return;
+  reject({source}, "",
+         "is a pointer of Git LFS in place of the file - fetch that with git lfs pull");
+}
 
 InputFile::InputFile(const std::string& path)
     // A pipe that nobody writes to is open at once.
@@ -69,6 +89,8 @@ std::string read_file(const std::string& path, std::uint64_t max_bytes) {
   }
   std::string content(file.size(), '\0');
   content.resize(file.read(content.data(), content.size()));
+  reject_pointer(path, content);
+  reject_compressed(path, content);
   return content;
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace headlab {
 
@@ -32,9 +33,13 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-/// The content of a regular file of at most `max_bytes`, which has to fit into the memory that is
-/// available. Throws InvalidInput that begins with the path, and RunFailed.
+/// The content of a regular file of at most `max_bytes`, neither compressed nor a pointer of Git
+/// LFS, which has to fit into the memory that is available. Throws InvalidInput that begins with
+/// the path, and RunFailed.
 std::string read_file(const std::string& path, std::uint64_t max_bytes);
+
+/// Rejects what stands for a file that Git LFS has not fetched yet, by its first bytes.
+void reject_pointer(const std::string& source, std::string_view start);
 
 /// A regular file whose parts are read in any order. Throws InvalidInput that begins with the path.
 std::unique_ptr<std::istream> open_regular(const std::string& path);

@@ -109,17 +109,20 @@ class CsvReader {
     }
     if (blank_ != 0) fail(blank_, "is blank");
     const auto cells = cells_of(line);
-    if (line_ == 1 && !header_ && cells.size() > 1 && may_name_rows(cells[0]) &&
-        is_header({cells.begin() + 1, cells.end()})) {
-      fail(1, "cell 1 is " + (cells[0].empty() ? "empty" : std::string(cells[0])) +
-                  ": the first column may be the names of rows - write the table without them "
-                  "(pandas: index=False)");
+    if (line_ == 1 && !header_ && cells.size() > 1 && may_name_rows(cells[0])) {
+      const std::vector<std::string_view> others(cells.begin() + 1, cells.end());
+      if (is_header(others) || std::ranges::all_of(others, is_whole)) {
+        fail(1, "cell 1 is " + (cells[0].empty() ? "empty" : std::string(cells[0])) +
+                    ": the first column may be the names of rows - write the table without them "
+                    "(pandas: index=False)");
+      }
     }
     if (line_ == 1 && header_.value_or(is_header(cells))) {
       for (const auto& cell : cells) table_.column_names.push_back(name_of(cell));
       return;
     }
     if (line_ == 1) {
+      if (!header_) require_names(cells);
       const bool whole = !header_ && std::ranges::all_of(cells, is_whole);
       may_be_name_.assign(whole ? cells.size() : 0, 1);
     } else {
@@ -131,7 +134,8 @@ class CsvReader {
     const std::size_t wanted = table_.rows == 0 ? table_.column_names.size() : table_.columns;
     if (wanted != 0 && cells.size() != wanted) {
       fail(line_, "has " + counted(cells.size(), "cell") + ", the lines before have " +
-                      std::to_string(wanted));
+                      std::to_string(wanted) +
+                      (cells.size() == 2 * wanted ? " - numbers have decimal points" : ""));
     }
     table_.columns = cells.size();
     ++table_.rows;
@@ -169,6 +173,18 @@ class CsvReader {
     return true;
   }
 
+  /// Of a first line that is no header: names with one left out are none of numbers.
+  void require_names(const std::vector<std::string_view>& cells) const {
+    const auto empty = std::ranges::find(cells, "");
+    if (empty == cells.end() ||
+        std::ranges::any_of(cells, [](auto cell) { return number_of(cell).has_value(); }) ||
+        std::ranges::all_of(cells, &std::string_view::empty)) {
+      return;
+    }
+    fail(1,
+         "cell " + std::to_string(empty - cells.begin() + 1) + " is empty: a column has no name");
+  }
+
   static bool is_header(const std::vector<std::string_view>& cells) {
     for (const auto& cell : cells) {
       if (cell.empty() || number_of(cell)) return false;
@@ -189,10 +205,12 @@ class CsvReader {
     const auto value = number_of(cell);
     if (!value) {
       const bool apart = cell.find_first_of(";\t ") != std::string_view::npos;
+      const bool below_names = line_ == 2 && !table_.column_names.empty();
       fail(line_, where + "is not a number: \"" + one_line(std::string(cell), 40) + "\"" +
                       (is_missing(cell)      ? missing_advice
-                       : apart               ? " - commas separate cells"
+                       : apart               ? " - commas separate cells, and decimals have points"
                        : cell.front() == '"' ? " - numbers stand without quotes"
+                       : below_names         ? " - line 1 is taken for the names of columns"
                                              : ""));
     }
     if (!std::isfinite(*value)) {
@@ -251,8 +269,9 @@ DataTable parse_csv(const std::string& text, const std::string& source,
   const std::size_t most = static_cast<std::size_t>(ends) + (text.ends_with('\n') ? 0 : 1);
   require_file_memory(source, most, sizeof(double));
   std::string_view left = text;
-  if (left.starts_with("\x1f\x8b") || left.starts_with("PK\x03\x04") || left.starts_with("BZh")) {
-    reject({source}, "", "is compressed - unpack it first");
+  if (left.starts_with("PK\x03\x04")) reject({source}, "", "is compressed - unpack it first");
+  if (left.find('\n') == std::string_view::npos && left.find('\r') != std::string_view::npos) {
+    reject({source}, "", "has lines that end by carriage returns alone - save it with line feeds");
   }
   if (left.find('\0') != std::string_view::npos) {
     reject({source}, "", "is not text in UTF-8 - save the table as CSV, or as NPY");

@@ -291,11 +291,10 @@ void SafetensorsFile::read_header() {
   if (end < 0) fail("cannot be read");
   const auto size = static_cast<std::uint64_t>(end);
   if (size < length_bytes) fail("is not a safetensors file: it has fewer than 8 bytes");
-  const std::string start = read_bytes(*bytes_, source_, 0, length_bytes);
-  if (start == "version ") {
-    fail("is a pointer of Git LFS in place of the file - fetch that with git lfs pull");
-  }
-  const std::uint64_t length = little_endian(start);
+  constexpr std::uint64_t tells_pointer = 64;
+  const std::string start = read_bytes(*bytes_, source_, 0, std::min(size, tells_pointer));
+  reject_pointer(source_, start);
+  const std::uint64_t length = little_endian(start.substr(0, length_bytes));
   if (length > size - length_bytes || length > max_header_bytes) {
     fail(
         "is not a safetensors file: it begins with other bytes - give the model's folder, or its "
