@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/files/toml_advice.h"
 #include "engine/moments/figure_name.h"
 #include "engine/moments/measures.h"
 
@@ -127,9 +128,8 @@ Measure read_measure(const Value::Entry& entry, const Measures& before) {
   require_free_name(entry, key, before);
   const auto* text = std::get_if<std::string>(&entry.value.data);
   if (text == nullptr) {
-    reject(
-        entry.value.location, key,
-        std::string("is ") + entry.value.kind() + ", needs a formula as \"covariance_term / mse\"");
+    reject(entry.value.location, key,
+           kind_problem(entry.value, "a formula as \"covariance_term / mse\"", ValueKind::table));
   }
   Measure measure{.name = entry.key, .text = *text};
   try {
@@ -156,9 +156,10 @@ Measures read_measures(const Value& scenario) {
   if (table == nullptr) return measures;
   const auto* members = std::get_if<Value::Members>(&table->data);
   if (members == nullptr) {
-    reject(table->location, "measures",
-           std::string("is ") + table->kind() +
-               ", needs a table of formulas as covariance_share = \"covariance_term / mse\"");
+    reject(
+        table->location, "measures",
+        kind_problem(*table, "a table of formulas as covariance_share = \"covariance_term / mse\"",
+                     ValueKind::table));
   }
   for (const Value::Entry& entry : *members) {
     measures.push_back(std::make_shared<const Measure>(read_measure(entry, measures)));

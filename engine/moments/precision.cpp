@@ -19,9 +19,17 @@ constexpr double min_growth = 1.1;
 constexpr double max_growth = 4;
 
 [[noreturn]] void reject_target(const std::string& text) {
+  // mse<1%, mse@3=1%
+  std::string meant = text;
+  std::ranges::replace(meant, '<', '=');
+  std::ranges::replace(meant, ':', '=');
+  if (const std::size_t two = meant.find("=="); two != std::string::npos) meant.erase(two, 1);
+  const std::size_t at = meant.find('@') + 1;
+  if (at > 0 && at < meant.size() && meant[at] >= '0' && meant[at] <= '9') meant.insert(at, "#");
   throw InvalidInput("--until: \"" + one_line(text) +
                      "\" does not fit (allowed: FIGURE=MCSE or FIGURE=SHARE%, numbers above 0 and "
-                     "below 100 %; FIGURE@#3 for condition #3 alone)");
+                     "below 100 %; FIGURE@#3 for condition #3 alone)" +
+                     (meant == text ? "" : " - write " + one_line(meant)));
 }
 
 constexpr std::string_view difference_prefix = "difference_";
@@ -37,7 +45,9 @@ FigureName figure_of(const std::string& text) {
 
 PrecisionTarget parse_target(const std::string& text) {
   const std::size_t equals = text.find('=');
-  if (equals == std::string::npos) reject_target(text);
+  if (equals == std::string::npos || text.find_first_of("<:") != std::string::npos) {
+    reject_target(text);
+  }
   const std::string left = text.substr(0, equals);
   const std::size_t at = std::min(left.find('@'), left.size());
   std::string name = left.substr(0, at);
@@ -77,7 +87,9 @@ std::string PrecisionTarget::text() const {
          number_text(limit) + (relative ? "%" : "");
 }
 
-std::vector<PrecisionTarget> parse_until(const std::string& text) {
+std::vector<PrecisionTarget> parse_until(const std::string& given) {
+  std::string text = given;
+  std::erase(text, ' ');
   std::vector<PrecisionTarget> targets;
   std::size_t begin = 0;
   int brackets = 0;

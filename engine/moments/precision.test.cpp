@@ -32,13 +32,15 @@ TEST(Precision, TargetsAreReadAsWritten) {
 TEST(Precision, WhatIsNoTargetIsRefused) {
   for (const std::string text :
        {"mse", "mse=", "mse=0", "mse=0%", "mse=-1%", "mse=nan", "mse=inf", "mse=nan%", "mse=101%",
-        "mse=1%%", "mse=1 %", "mse@=1%", "mse@3=1%", "mse@#=1%", "mse@#-1=1%", "mse@#3x=1%",
-        "mse=1e400", ""}) {
+        "mse=1%%", "mse@=1%", "mse@#=1%", "mse@#-1=1%", "mse@#3x=1%", "mse=1e400", ""}) {
     EXPECT_EQ(until_refusal(text),
               "--until: \"" + text +
                   "\" does not fit (allowed: FIGURE=MCSE or FIGURE=SHARE%, numbers above 0 and "
                   "below 100 %; FIGURE@#3 for condition #3 alone)");
   }
+  EXPECT_EQ(until_refusal("mse = 1 %"), "accepted");
+  EXPECT_TRUE(until_refusal("mse@3=1%").ends_with(" - write mse@#3=1%"));
+  EXPECT_TRUE(until_refusal("mse<=1%").ends_with(" - write mse=1%"));
   EXPECT_TRUE(until_refusal("mse=1%,").starts_with("--until: \"\" does not fit"));
   EXPECT_TRUE(until_refusal("head_bias[0,0=1").starts_with("--until: \"head_bias[0,0\" does"));
   EXPECT_EQ(until_refusal("mse=99%"), "accepted");

@@ -134,6 +134,14 @@ void require_replicate_file(const std::string& option, const std::string& path,
   if (scenario.conditions.front().stack) {
     throw InvalidInput(option + ": is for studies of regression, not of depth");
   }
+  std::uint64_t most = 0;
+  for (const Condition& condition : scenario.conditions) {
+    most = std::max(most, condition.replicates);
+  }
+  if (first && *first > most) {
+    throw InvalidInput("--first-replicates: is " + std::to_string(*first) + ", and there are " +
+                       std::to_string(most) + " - leave it out for all");
+  }
   const std::uint64_t bytes = replicate_file_bytes(path, scenario, first);
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::absolute(path, error).parent_path();

@@ -261,7 +261,7 @@ class ConditionReader {
 
   /// A law table, or the name of a law alone.
   void read_controls(const Value& controls) {
-    if (!std::holds_alternative<std::string>(controls.data)) {
+    if (controls.is<Value::Members>()) {
       read_law(controls, "run.controls", s_.controls.own());
       return;
     }

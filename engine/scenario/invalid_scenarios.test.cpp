@@ -104,7 +104,7 @@ TEST(bad_scenarios, sections_and_their_keys) {
 2 title = "base"
 ! s.toml:2:1: scenario.title: unknown key (allowed: name, aims)
 2 name = 3
-! s.toml:2:8: scenario.name: is an integer, needs a string
+! s.toml:2:8: scenario.name: is 3, needs a string - text stands in quotes
 2 name = "base"|aim = "x"
 ! s.toml:3:1: scenario.aim: unknown key (allowed: name, aims) - did you mean "aims"?
 3 [dat]
@@ -122,7 +122,7 @@ TEST(bad_scenarios, sections_and_their_keys) {
 4 n = 1099511627776
 ! s.toml:4:5: data.n: is 1099511627776, must be in [1, 1099511627776)
 4 n = "50"
-! s.toml:4:5: data.n: is a string, needs a whole number
+! s.toml:4:5: data.n: is "50", needs a whole number - write 50
 4 n = [50]
 ! s.toml:4:5: data.n: is an array, needs a whole number - values to compare stand in [sweep]
 4 n = nan
@@ -138,11 +138,11 @@ TEST(bad_scenarios, sections_and_their_keys) {
 5 design = "normal"
 ! s.toml:5:10: data.design: is a string, needs a table - write { law = "normal" }
 5 design = 4
-! s.toml:5:10: data.design: is an integer, needs a table
+! s.toml:5:10: data.design: is 4, needs a table
 5 design = [1]
 ! s.toml:5:10: data.design: is an array, needs a table - values to compare stand in [sweep]
 7 noise = { law = "normal", sd = 0.5 }|fixed_design = 1
-! s.toml:8:16: data.fixed_design: is an integer, needs true or false
+! s.toml:8:16: data.fixed_design: is 1, needs true or false - write true
 7 noise = { law = "normal", sd = 0.5 }|design_seed = 3
 ! s.toml:8:15: data.design_seed: has no effect without fixed_design = true - add that, or remove this
 7 noise = { law = "normal", sd = 0.5 }|fixed_design = true|design_seed = -1
@@ -152,7 +152,7 @@ TEST(bad_scenarios, sections_and_their_keys) {
 9 count = 1025
 ! s.toml:9:9: heads.count: is 1025, must be in [1, 1024]
 9 count = true
-! s.toml:9:9: heads.count: is a boolean, needs a whole number
+! s.toml:9:9: heads.count: is true, needs a whole number
 10 dim = 5
 ! s.toml:10:7: heads.dim: is 5, the design has dim 4
 10 dim = 0
@@ -186,11 +186,11 @@ TEST(bad_scenarios, sections_and_their_keys) {
 19 replicates = 100|moments = "mean"
 ! s.toml:20:11: run.moments: is "mean" (allowed: pairwise, aggregate)
 19 replicates = 100|estimator = true
-! s.toml:20:13: run.estimator: is a boolean, needs a string
+! s.toml:20:13: run.estimator: is true, needs a string
 19 replicates = 100|[claim]|name = "hdi"|margins = 1
 ! s.toml:22:1: claim.margins: unknown key (allowed: name, form, index, expected, margin, compare, statement, assumptions, refuted_by, origin, pairs, note) - did you mean "margin"?
 19 replicates = 100|[claim]|name = 3
-! s.toml:21:8: claim.name: is an integer, needs a string
+! s.toml:21:8: claim.name: is 3, needs a string - text stands in quotes
 19 replicates = 100|[claim]|margin = -1
 ! s.toml:21:10: claim.margin: is -1, must be >= 0
 19 replicates = 100|claim = 3
@@ -207,7 +207,7 @@ TEST(bad_scenarios, laws_and_their_parameters) {
 5 design = { law = "norml", dim = 4 }
 ! s.toml:5:18: data.design.law: is "norml" (allowed: DESIGNS) - did you mean "normal"?
 5 design = { law = 3, dim = 4 }
-! s.toml:5:18: data.design.law: is an integer, needs a string
+! s.toml:5:18: data.design.law: is 3, needs a string - text stands in quotes
 5 design = { law = "normal" }
 ! s.toml:5:10: data.design.dim: is missing - d
 5 design = { law = "normal", dim = 4097 }
@@ -215,11 +215,11 @@ TEST(bad_scenarios, laws_and_their_parameters) {
 5 design = { law = "normal", dim = 4, ar1 = 1 }
 ! s.toml:5:43: data.design.ar1: is 1, must be inside (-1, 1)
 5 design = { law = "normal", dim = 4, ar1 = "0.5" }
-! s.toml:5:43: data.design.ar1: is a string, needs a number
+! s.toml:5:43: data.design.ar1: is "0.5", needs a number - write 0.5
 5 design = { law = "normal", dim = 4, mean = [1, 2] }
 ! s.toml:5:44: data.design.mean: has 2 elements, needs 4
 5 design = { law = "normal", dim = 4, mean = 1 }
-! s.toml:5:44: data.design.mean: is an integer, needs an array of numbers
+! s.toml:5:44: data.design.mean: is 1, needs an array of numbers
 5 design = { law = "normal", dim = 4, mean = [] }
 ! s.toml:5:44: data.design.mean: is an empty array
 5 design = { law = "normal", dim = 4, mean = [0, 0, 0, inf] }
@@ -249,7 +249,7 @@ TEST(bad_scenarios, laws_and_their_parameters) {
 6 regression = { law = "zero", height = 1 }
 ! s.toml:6:30: data.regression.height: unknown key (allowed: law)
 6 regression = { law = "cosines", amplitude = [1], frequency = [[1, 2, 3, "4"]] }
-! s.toml:6:73: data.regression.frequency[0][3]: is a string, needs a number
+! s.toml:6:73: data.regression.frequency[0][3]: is "4", needs a number - write 4
 6 regression = { law = "cosines", amplitude = [1], frequency = [[1, 2, 3, 4]], phase = [90] }
 ! s.toml:6:87: data.regression.phase[0]: is 90, must be in [-6.2832, 6.2832] - in radians: 90 degrees are 1.5708
 6 regression = { law = "random_cosines", length_scale = 1, seed = -1 }
@@ -271,7 +271,7 @@ TEST(bad_scenarios, laws_and_their_parameters) {
 11 subspaces = { law = "explicit", matrices = [[[1, 0], [0, 1], [0, 0], [0, 0]], [[1], [0], [0], [0]]] }
 ! s.toml:11:79: heads.subspaces.matrices[1]: has 4 x 1 elements, heads.subspaces.matrices[0] has 4 x 2
 11 subspaces = { law = "explicit", matrices = [[1, 0], [0, 1]] }
-! s.toml:11:46: heads.subspaces.matrices[0][0]: is an integer, needs an array of numbers
+! s.toml:11:46: heads.subspaces.matrices[0][0]: is 1, needs an array of numbers - rows have brackets of their own: [[1, 2], [3, 4]]
 11 subspaces = { law = "haar", sed = 1 }
 ! s.toml:11:29: heads.subspaces.sed: unknown key (allowed: law, seed, redraw) - did you mean "seed"?
 11 subspaces = { law = "orthogonal", redraw = true }
@@ -309,7 +309,7 @@ TEST(bad_scenarios, laws_and_their_parameters) {
 16 points = [[0, 0, 0, 0], [0]]
 ! s.toml:16:25: queries.points[1]: has 1 element, queries.points[0] has 4
 16 points = [0, 0, 0, 0]
-! s.toml:16:11: queries.points[0]: is an integer, needs an array of numbers
+! s.toml:16:11: queries.points[0]: is 0, needs an array of numbers - rows have brackets of their own: [[1, 2], [3, 4]]
 16 count = 4
 ! s.toml:16:1: queries.count: unknown key (allowed: law, points, truth)
 )");
@@ -324,7 +324,7 @@ TEST(bad_scenarios, sweeps) {
 19 replicates = 100|[sweep]|"data.n" = []
 ! s.toml:21:1: sweep.data.n: is an empty array
 19 replicates = 100|[sweep]|"data.n" = 5
-! s.toml:21:12: sweep.data.n: is an integer, needs an array of values, or { linspace = [first, last, number] }
+! s.toml:21:12: sweep.data.n: is 5, needs an array of values, or { linspace = [first, last, number] }
 19 replicates = 100|[sweep]|"data.n" = [5, 0]
 ! s.toml:21:16: data.n: is 0, must be in [1, 1099511627776)
 19 replicates = 100|[sweep]|"heads.kernel.bandwith" = [0.1]
@@ -338,7 +338,7 @@ TEST(bad_scenarios, sweeps) {
 19 replicates = 100|[sweep]|"data.n" = [5]|data.n = [6]
 ! s.toml:22:6: sweep.data.n: is swept twice, first at s.toml:21:1 - leave one out
 19 replicates = 100|[sweep]|zip = 1|"data.n" = [5]
-! s.toml:21:7: sweep.zip: is an integer, needs true or false
+! s.toml:21:7: sweep.zip: is 1, needs true or false - write true
 19 replicates = 100|[sweep]|zip = true|"data.n" = [5, 6]|"heads.count" = [1]
 ! s.toml:23:1: sweep.heads.count: has 1 value, data.n has 2 - with zip = true all need the same number
 19 replicates = 100|[sweep]|"heads.count" = [1, 3]
@@ -389,9 +389,9 @@ TEST(bad_scenarios, settings) {
 --set data.n=1979-05-27
 ! --set data.n=1979-05-27: data.n: is a date or time, which no parameter takes - write text in quotes
 --set data.design.mean=[1, 2, 3, "x"]
-! --set data.design.mean=[1, 2, 3, "x"]: data.design.mean[3]: is a string, needs a number
+! --set data.design.mean=[1, 2, 3, "x"]: data.design.mean[3]: is "x", needs a number
 --set sweep."data.n"=5
-! --set sweep."data.n"=5: sweep.data.n: is an integer, needs an array of values, or { linspace = [first, last, number] }
+! --set sweep."data.n"=5: sweep.data.n: is 5, needs an array of values, or { linspace = [first, last, number] }
 --set heads.kernel.bandwidth=0,4
 ! --set heads.kernel.bandwidth=0,4: heads.kernel.bandwidth: is 0,4, which is not a TOML value - numbers have a decimal point (0.4), arrays brackets ([1, 2])
 --set heads.kernel.bandwidth=1e400

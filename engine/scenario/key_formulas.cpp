@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/files/key_names.h"
+#include "engine/files/toml_advice.h"
 #include "engine/files/words.h"
 #include "kernels/formula.h"
 
@@ -72,8 +73,7 @@ class Numbers {
     const Value& text = *one.value->find("formula");
     const auto* words = std::get_if<std::string>(&text.data);
     if (words == nullptr) {
-      reject(text.location, one.key + ".formula",
-             std::string("is ") + text.kind() + ", needs a string");
+      reject(text.location, one.key + ".formula", kind_problem(text, "a string", ValueKind::text));
     }
     Formula formula;
     try {

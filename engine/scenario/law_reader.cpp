@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "engine/files/toml_advice.h"
 #include "engine/scenario/mechanism/mechanism.h"
 #include "engine/scenario/setup_laws.h"
 #include "kernels/laws.h"
@@ -18,13 +19,17 @@ void describe_stages(std::tuple<std::optional<Stages>...>, std::vector<LawDescri
   (out.push_back(describe_law<Stages>("mechanism")), ...);
 }
 
-[[noreturn]] void reject_kind(const Value& value, const std::string& key, const char* needed) {
-  std::string problem = std::string("is ") + value.kind() + ", needs " + needed;
+[[noreturn]] void reject_kind(const Value& value, const std::string& key, const char* needed,
+                              ValueKind kind) {
+  std::string problem = kind_problem(value, needed, kind);
   const std::string section = key.substr(0, key.find('.'));
   const bool varies = section == "data" || section == "heads" || section == "queries" ||
                       section == "run" || section == "tokens" || section == "layers";
   if (value.is<Value::Array>() && varies && key.find('[') == std::string::npos) {
     problem += " - values to compare stand in [sweep]";
+  }
+  if (kind == ValueKind::array && value.number() && key.ends_with(']')) {
+    problem += " - rows have brackets of their own: [[1, 2], [3, 4]]";
   }
   reject_unfit(value.location, key, problem);
 }
@@ -50,7 +55,7 @@ std::int64_t whole_number(const Value& value, const std::string& key, const Rang
     return *integer;
   }
   const auto* number = std::get_if<double>(&value.data);
-  if (number == nullptr) reject_kind(value, key, "a whole number");
+  if (number == nullptr) reject_kind(value, key, "a whole number", ValueKind::number);
   require_range(value, key, range, *number);
   if (*number != std::floor(*number)) {
     reject_unfit(value.location, key, "is " + number_text(*number) + ", needs a whole number");
@@ -73,7 +78,7 @@ template <class T>
 void read_array(const Value& value, const std::string& key, const Range& range, std::vector<T>& out,
                 const char* needed) {
   const auto* elements = std::get_if<Value::Array>(&value.data);
-  if (elements == nullptr) reject_kind(value, key, needed);
+  if (elements == nullptr) reject_kind(value, key, needed, ValueKind::array);
   if (elements->empty()) reject_unfit(value.location, key, "is an empty array");
   out.assign(elements->size(), T());
   for (std::size_t i = 0; i < elements->size(); ++i) {
@@ -130,7 +135,7 @@ std::string range_text(const Range& range) {
 
 void read_value(const Value& value, const std::string& key, const Range& range, double& out) {
   const std::optional<double> number = value.number();
-  if (!number) reject_kind(value, key, "a number");
+  if (!number) reject_kind(value, key, "a number", ValueKind::number);
   out = *number;
   require_range(value, key, range, out);
 }
@@ -145,12 +150,14 @@ void read_value(const Value& value, const std::string& key, const Range& range,
 }
 
 void read_value(const Value& value, const std::string& key, const Range&, bool& out) {
-  if (!std::holds_alternative<bool>(value.data)) reject_kind(value, key, "true or false");
+  if (!std::holds_alternative<bool>(value.data))
+    reject_kind(value, key, "true or false", ValueKind::boolean);
   out = std::get<bool>(value.data);
 }
 
 void read_value(const Value& value, const std::string& key, const Range&, std::string& out) {
-  if (!std::holds_alternative<std::string>(value.data)) reject_kind(value, key, "a string");
+  if (!std::holds_alternative<std::string>(value.data))
+    reject_kind(value, key, "a string", ValueKind::text);
   out = std::get<std::string>(value.data);
 }
 
@@ -172,8 +179,7 @@ void read_value(const Value& value, const std::string& key, const Range& range,
 void read_value(const Value& value, const std::string& key, const Range& range, NamedNumbers& out) {
   const auto* members = std::get_if<Value::Members>(&value.data);
   if (members == nullptr) {
-    reject_unfit(value.location, key,
-                 std::string("is ") + value.kind() + ", needs a table of numbers");
+    reject_kind(value, key, "a table of numbers", ValueKind::table);
   }
   for (const Value::Entry& entry : *members) {
     read_value(entry.value, key + "." + entry.key, range, out.emplace_back(entry.key, 0.0).second);
@@ -196,7 +202,8 @@ void read_value(const Value& value, const std::string& key, const Range& range, 
 
 TableReader::TableReader(const Value& table, std::string key)
     : table_(table), key_(std::move(key)) {
-  if (!std::holds_alternative<Value::Members>(table.data)) reject_kind(table, key_, "a table");
+  if (!std::holds_alternative<Value::Members>(table.data))
+    reject_kind(table, key_, "a table", ValueKind::table);
 }
 
 void TableReader::allow(const std::vector<std::string>& keys) const {

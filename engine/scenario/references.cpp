@@ -99,8 +99,11 @@ References references_against(const Scenario& scenario, const std::string& text)
   }
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos) {
+    const bool is_number =
+        !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
     throw InvalidInput(option + ": \"" + one_line(text) +
-                       "\" is not a condition (allowed: #N, from 0, or KEY=VALUE of a swept key)");
+                       "\" is not a condition (allowed: #N, from 0, or KEY=VALUE of a swept key)" +
+                       (is_number ? " - write '#" + text + "'" : ""));
   }
   const std::size_t s = swept_key(option, scenario, text.substr(0, equals));
   const std::string written = text.substr(equals + 1);

@@ -79,9 +79,9 @@ TEST(References, WhatIsNoConditionIsRefused) {
             "--against: there is no condition \"#-1\" (allowed: #0 to #5)");
   EXPECT_EQ(reference_refusal(scenario, "#"),
             "--against: there is no condition \"#\" (allowed: #0 to #5)");
-  EXPECT_EQ(
-      reference_refusal(scenario, "1"),
-      "--against: \"1\" is not a condition (allowed: #N, from 0, or KEY=VALUE of a swept key)");
+  EXPECT_EQ(reference_refusal(scenario, "1"),
+            "--against: \"1\" is not a condition (allowed: #N, from 0, or KEY=VALUE of a swept "
+            "key) - write '#1'");
   EXPECT_EQ(reference_refusal(scenario, "data.n=11"),
             "--against: no condition has data.n = 11 (allowed: 10, 20)");
   EXPECT_EQ(reference_refusal(scenario, "data.n="),

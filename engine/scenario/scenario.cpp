@@ -40,6 +40,7 @@ Setting setting_of(const std::string& argument) {
   }
   std::string key = argument.substr(0, equals);
   while (!key.empty() && key.back() == ' ') key.pop_back();
+  key.erase(0, key.find_first_not_of(' '));
   split_path(key, location);
   return {location, key};
 }

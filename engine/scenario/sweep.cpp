@@ -11,6 +11,7 @@
 
 #include "engine/files/key_names.h"
 #include "engine/files/notes.h"
+#include "engine/files/toml_advice.h"
 #include "engine/scenario/key_formulas.h"
 #include "engine/scenario/law_reader.h"
 #include "kernels/counted.h"
@@ -43,9 +44,7 @@ Terms read_terms(const Value& value, const std::string& key, const std::string& 
   if (array == nullptr || array->size() != 3) reject(value.location, key, "needs " + wanted);
   std::array<double, 3> numbers{};
   for (std::size_t i = 0; i < 3; ++i) {
-    const auto number = (*array)[i].number();
-    if (!number || !std::isfinite(*number)) reject((*array)[i].location, key, "needs " + wanted);
-    numbers[i] = *number;
+    read_value((*array)[i], key + "[" + std::to_string(i) + "]", finite(), numbers[i]);
   }
   const auto integer = [&](std::size_t i) {
     return std::holds_alternative<std::int64_t>((*array)[i].data) &&
@@ -226,7 +225,7 @@ std::vector<const Sweep::Axis*> Sweep::all_axes() const {
 
 void Sweep::read_grid(const Value& table, const std::string& name) {
   if (!std::holds_alternative<Value::Members>(table.data)) {
-    reject(table.location, name, std::string("is ") + table.kind() + ", needs a table");
+    reject(table.location, name, kind_problem(table, "a table", ValueKind::table));
   }
   Grid& grid = grids_.emplace_back();
   if (const Value* zip = table.find("zip")) read_value(*zip, name + ".zip", finite(), grid.zip);
@@ -274,9 +273,10 @@ void Sweep::read(const Value& table, const std::string& prefix, Grid& grid) {
     } else if (std::holds_alternative<Value::Members>(entry.value.data)) {
       read(entry.value, key + ".", grid);
     } else {
-      reject(entry.value.location, "sweep." + key,
-             std::string("is ") + entry.value.kind() +
-                 ", needs an array of values, or { linspace = [first, last, number] }");
+      reject(
+          entry.value.location, "sweep." + key,
+          kind_problem(entry.value, "an array of values, or { linspace = [first, last, number] }",
+                       ValueKind::array));
     }
   }
 }
@@ -405,12 +405,7 @@ Value::Array progression(const Value& table, const std::string& key, std::size_t
   std::optional<int> digits;
   for (const auto& entry : std::get<Value::Members>(table.data)) {
     if (entry.key == "round") {
-      const bool* given = std::get_if<bool>(&entry.value.data);
-      if (given == nullptr) {
-        reject(entry.value.location, key + ".round",
-               std::string("is ") + entry.value.kind() + ", needs true or false");
-      }
-      round = *given;
+      read_value(entry.value, key + ".round", finite(), round);
     } else if (entry.key == "digits") {
       read_value(entry.value, key + ".digits", within(1, 15), digits);
     } else if (body == nullptr && std::ranges::find(progression_names, entry.key) !=

@@ -59,8 +59,10 @@ TEST(Progression, RefusesInOneLine) {
   const std::string three = "s: k.linspace: needs [first, last, number of values]";
   EXPECT_EQ(values_of("{ linspace = 3 }"), three);
   EXPECT_EQ(values_of("{ linspace = [1, 2] }"), three);
-  EXPECT_EQ(values_of("{ linspace = [1, nan, 3] }"), three);
-  EXPECT_EQ(values_of("{ linspace = [1, 2, \"3\"] }"), three);
+  EXPECT_EQ(values_of("{ linspace = [1, nan, 3] }"),
+            "s: k.linspace[1]: is nan, needs a finite number");
+  EXPECT_EQ(values_of("{ linspace = [1, 2, \"3\"] }"),
+            "s: k.linspace[2]: is \"3\", needs a number - write 3");
   EXPECT_EQ(values_of("{ linspace = [1, 2, 1] }"),
             "s: k.linspace: number of values is 1, must be an integer in [2, 1000]");
   EXPECT_EQ(values_of("{ linspace = [1, 2, 2.5] }"),
@@ -70,7 +72,7 @@ TEST(Progression, RefusesInOneLine) {
       "s: k.logspace: cannot be given here (allowed: one of linspace, logspace and range, with "
       "round or digits)");
   EXPECT_EQ(values_of("{ linspace = [1, 2, 3], round = 1 }"),
-            "s: k.round: is an integer, needs true or false");
+            "s: k.round: is 1, needs true or false - write true");
   EXPECT_EQ(values_of("{ logspace = [0, 2, 3] }"),
             "s: k.logspace: needs a first and a last value above 0");
   EXPECT_EQ(values_of("{ logspace = [1e-300, 1e300, 3] }"),

@@ -2,16 +2,16 @@
 #include "tools/cli/options.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <iostream>
-#include <iterator>
-#include <regex>
 #include <sstream>
 #include <stdexcept>
 
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/toml_advice.h"
 #include "engine/files/words.h"
 #include "kernels/cpu/backend.h"
 #include "kernels/parallel_for.h"
@@ -28,9 +28,15 @@ constexpr std::uint64_t max_threads = 4096;
 constexpr double max_seconds = 1e9;
 
 [[noreturn]] void reject_duration(const std::string& option, const std::string& text) {
+  // "5 min", "1,5h"
+  const std::size_t word = std::min(text.find_first_not_of("0123456789., "), text.size());
+  const std::string number = number_meant(std::string_view(text).substr(0, word));
+  const std::string unit = unit_of("TIME", text.substr(word));
+  const bool known = !number.empty() && !unit.empty() && number + unit != text;
   throw InvalidInput(
       option + ": \"" + one_line(text) +
-      "\" is not a time (allowed: more than 0, written 45s, 30m, 2h, 1h30m or 90 for seconds)");
+      "\" is not a time (allowed: more than 0, written 45s, 30m, 2h, 1h30m or 90 for seconds)" +
+      (known ? " - write " + number + unit : ""));
 }
 
 double seconds_in(char unit) {
@@ -116,6 +122,29 @@ void CommonArguments::take(Options& options, std::initializer_list<Taken> some) 
   }
 }
 
+std::string unit_of(const std::string& type, std::string word) {
+  struct Unit {
+    const char *type, *unit;
+    Texts words;
+  };
+  static const std::vector<Unit> known = {
+      {"TIME", "s", {"s", "sec", "secs", "second", "seconds"}},
+      {"TIME", "m", {"m", "min", "mins", "minute", "minutes"}},
+      {"TIME", "h", {"h", "hour", "hours"}},
+      {"LENGTH", "mm", {"mm", "millimeter", "millimeters", "millimetre", "millimetres"}},
+      {"LENGTH", "cm", {"cm", "centimeter", "centimeters", "centimetre", "centimetres"}},
+      {"LENGTH", "in", {"in", "inch", "inches"}},
+      {"MCSE", "%", {"%", "percent"}}};
+  // "Min." is an abbreviation.
+  for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (word.ends_with('.')) word.pop_back();
+  for (const Unit& one : known) {
+    if (type.find(one.type) == std::string::npos) continue;
+    if (std::ranges::find(one.words, word) != one.words.end()) return one.unit;
+  }
+  return "";
+}
+
 double parse_duration(const std::string& option, const std::string& text) {
   const char* at = text.data();
   const char* const end = at + text.size();
@@ -137,44 +166,26 @@ double parse_duration(const std::string& option, const std::string& text) {
   return total;
 }
 
-namespace {
-
-/// "1000" of "1,000", "1.000" and "1 000"; empty for what has no such groups of three digits.
-std::string without_groups(const std::string& text) {
-  static const std::regex groups("[0-9]{1,3}([,. ][0-9]{3})+");
-  if (!std::regex_match(text, groups)) return "";
-  std::string plain;
-  std::ranges::copy_if(text, std::back_inserter(plain),
-                       [](char c) { return c >= '0' && c <= '9'; });
-  return plain;
-}
-
-}  // namespace
-
 std::uint64_t parse_whole_number(const std::string& option, const std::string& text,
                                  std::uint64_t low, std::uint64_t high) {
-  double number = 0;
-  // Digits may stand in groups, as in TOML.
-  std::string digits;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto is_digit = [&](std::size_t at) {
-      return at < text.size() && text[at] >= '0' && text[at] <= '9';
-    };
-    if (text[i] != '_' || i == 0 || !is_digit(i - 1) || !is_digit(i + 1)) digits += text[i];
-  }
-  const char* const end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, number);
-  const bool whole = error == std::errc() && stop == end && number == std::floor(number);
-  // The upper end is below 2^53, where doubles hold every whole number.
+  const double number = written_number(text).value_or(NAN);
+  const bool whole = number == std::floor(number);
   // "1.000" is a thousand to some and one to others.
-  const bool ambiguous = digits.find('.') != std::string::npos && !without_groups(text).empty();
+  const bool ambiguous = in_groups(text, ".");
+  // The upper end is below 2^53, where doubles hold every whole number.
   if (!whole || ambiguous ||
       !(number >= static_cast<double>(low) && number <= static_cast<double>(high))) {
-    const std::string plain = without_groups(text);
+    std::string plain = number_meant(text);
+    if (ambiguous) {
+      plain = text;
+      std::erase(plain, '.');
+    }
+    const double meant = plain.empty() ? NAN : std::stod(plain);
+    const bool fits = meant == std::floor(meant) && meant >= static_cast<double>(low) &&
+                      meant <= static_cast<double>(high) && plain != text;
     throw InvalidInput(option + ": \"" + one_line(text) +
                        "\" does not fit (allowed: a whole number from " + std::to_string(low) +
-                       " to " + std::to_string(high) + ")" +
-                       (plain.empty() ? "" : " - write " + plain));
+                       " to " + std::to_string(high) + ")" + (fits ? " - write " + plain : ""));
   }
   return static_cast<std::uint64_t>(number);
 }

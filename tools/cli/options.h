@@ -105,6 +105,9 @@ inline constexpr std::initializer_list<CommonArguments::Taken> simulation = {
 inline constexpr std::initializer_list<CommonArguments::Taken> units = {"--shard", "--resume",
                                                                         "--checkpoint"};
 
+/// The unit that a word stands for in values of this type: "m" of "minutes" in a TIME; else empty.
+std::string unit_of(const std::string& type, std::string word);
+
 /// Seconds of "45s", "30m", "2h", "1h30m" or a plain number of seconds; throws InvalidInput, naming
 /// `option`.
 double parse_duration(const std::string& option, const std::string& text);

@@ -59,17 +59,16 @@ std::string advice_on_missing_scenario(const std::string& file) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
   std::vector<std::string> beside;
   std::error_code error;
-  for (std::string& name : names_in(folder.string(), error)) {
-    if (name.ends_with(".toml")) beside.push_back(std::move(name));
+  for (const std::string& file : names_in(folder.string(), error)) {
+    if (file.ends_with(".toml")) beside.push_back(fs::path(file).stem().string());
   }
-  const std::string name_beside = path.filename().string() + (path.has_extension() ? "" : ".toml");
-  if (const std::string near = closest(name_beside, beside); !near.empty()) {
-    return " - did you mean " + shell_word((path.parent_path() / near).string()) + "?";
+  const std::string name = path.stem().string();
+  if (const std::string near = closest(name, beside); !near.empty()) {
+    return " - did you mean " + shell_word((path.parent_path() / (near + ".toml")).string()) + "?";
   }
   const std::vector<fs::path> files = shipped_scenarios();
   std::vector<std::string> names;
   for (const fs::path& one : files) names.push_back(one.stem().string());
-  const std::string name = fs::path(file).stem().string();
   const bool there = std::ranges::find(names, name) != names.end();
   const std::string meant = there ? name : closest(name, names);
   if (meant.empty()) return "";

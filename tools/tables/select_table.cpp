@@ -334,14 +334,17 @@ TableColumn key_of(const TableSource& source, const std::string& name, const std
     throw InvalidInput(option + ": " + name +
                        " is a figure with a standard error (allowed: " + listed(known) + ")");
   }
-  throw InvalidInput(option + ": unknown key \"" + one_line(name) + "\"" + suggestion(name, known));
+  throw InvalidInput(option + ": unknown key \"" + one_line(name) + "\"" +
+                     (known.empty() ? " - nothing is swept here" : suggestion(name, known)));
 }
 
 std::vector<std::string> parse_names(const std::string& option, const std::string& text) {
   std::vector<std::string> parts;
   for (std::size_t from = 0; from <= text.size();) {
     const std::size_t comma = std::min(text.find(',', from), text.size());
-    parts.push_back(text.substr(from, comma - from));
+    const std::size_t begin = std::min(text.find_first_not_of(' ', from), comma);
+    const std::size_t end = begin == comma ? comma : text.find_last_not_of(' ', comma - 1) + 1;
+    parts.push_back(text.substr(begin, end - begin));
     if (parts.back().empty()) {
       throw InvalidInput(option + ": \"" + one_line(text) +
                          "\" has an empty part - write names with commas between");

@@ -242,11 +242,16 @@ void write_table(const ShownTable& table, TableFormat format, const TableStyle& 
   }
 }
 
-TableFormat format_of_file(const std::string& option, const std::string& path) {
+std::optional<TableFormat> format_of_ending(const std::string& path) {
   const std::string ending = std::filesystem::path(path).extension().string();
   for (const auto& [known, format] : endings) {
     if (ending == known) return format;
   }
+  return std::nullopt;
+}
+
+TableFormat format_of_file(const std::string& option, const std::string& path) {
+  if (const auto format = format_of_ending(path)) return *format;
   if (path.empty()) throw InvalidInput(option + ": is empty - give a file, as table.csv");
   throw InvalidInput(option + ": " + one_line(path) +
                      ": its name does not say the format - end it in .csv, .tex or .md");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,9 @@ NumberText number_in_table(const Estimate& number, const std::string& error, int
 
 /// The text of a cell in a table for a person: "0.0124(7)", "0.123457 (<1.2e-03)", "–".
 std::string cell_text(const ShownColumn& column, const Cell& cell, int digits);
+
+/// The format that the ending of a file says, where it says one.
+std::optional<TableFormat> format_of_ending(const std::string& path);
 
 /// The format of a file by its ending: .csv, .tex or .md. Throws InvalidInput, naming `option`.
 TableFormat format_of_file(const std::string& option, const std::string& path);

@@ -120,7 +120,7 @@ TEST(StatedClaimErrors, RejectsWhatIsUnclear) {
        "claim.compare[0].at_most: is inf, needs a finite number"},
       {"of = " + side + "\nmargin = 0\nat_least = -nan",
        "claim.compare[0].at_least: is nan, needs a finite number"},
-      {"of = " + side + "\nmargin = 0\nequals = '1'", "equals: is a string, needs a number"},
+      {"of = " + side + "\nmargin = 0\nequals = '1'", "equals: is \"1\", needs a number - write 1"},
       {"ratio = [" + side + ", " + side + "]\nmargin = 0\nequals_theory = 'exact'",
        "equals_theory: needs `of`: closed forms are of single figures"},
       {"than = " + side + "\nof = " + side + "\nmargin = 0\nequals = 1", "than: needs `less`"},

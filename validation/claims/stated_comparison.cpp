@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "engine/files/notes.h"
+#include "engine/files/toml_advice.h"
 #include "engine/files/words.h"
 #include "engine/moments/figure_name.h"
 #include "validation/claims/experiment.h"
@@ -100,7 +101,7 @@ class ComparisonReader {
     const auto* members = std::get_if<Value::Members>(&at->data);
     if (members == nullptr) {
       reject(at->location, side.path("at"),
-             std::string("is ") + at->kind() + ", needs a table { \"swept.key\" = value }");
+             kind_problem(*at, "a table { \"swept.key\" = value }", ValueKind::table));
     }
     add_members(*members, "", side.path("at"), values);
     return values;
@@ -146,6 +147,16 @@ class ComparisonReader {
   }
 
   FigureAt side(const Value& value, const std::string& key) const {
+    if (!value.is<Value::Members>()) {
+      const bool is_number = value.number().has_value();
+      reject(value.location, key,
+             kind_problem(value, "a table", ValueKind::table) +
+                 (is_number
+                      ? std::string(" - a figure is compared with a number by `of` and `equals`, "
+                                    "`at_most` or `at_least`")
+                  : value.is<std::string>() ? " - write { figure = " + to_toml(value) + " }"
+                                            : ""));
+    }
     const TableReader table(value, key);
     table.allow({"figure", "at"});
     return figure_at(figure_of(table), value.location, key, values_of(table));
@@ -437,7 +448,7 @@ class ComparisonReader {
       const auto* members = std::get_if<Value::Members>(&fixed.data);
       if (members == nullptr) {
         reject(fixed.location, table.path(key),
-               std::string("is ") + fixed.kind() + ", needs a table { \"swept.key\" = value }");
+               kind_problem(fixed, "a table { \"swept.key\" = value }", ValueKind::table));
       }
       SweptValues values = values_of(table);
       add_members(*members, "", table.path(key), values);
@@ -475,11 +486,22 @@ Margin read_margin(const TableReader& reader) {
   const Value& value = reader.need("margin",
                                    "what still counts as equal, or as no order; a number or { "
                                    "relative = fraction }");
+  const auto* text = std::get_if<std::string>(&value.data);
+  if (text != nullptr && text->ends_with('%') && !number_meant(*text).empty()) {
+    reject(value.location, reader.path("margin"),
+           "is " + to_toml(value) +
+               ", needs a number, or { relative = fraction } - write { relative = " +
+               number_meant(*text) + " }");
+  }
   if (!std::holds_alternative<Value::Members>(value.data)) {
     reader.required("margin", margin.value, at_least(0), "");
     return margin;
   }
   const TableReader table(value, reader.path("margin"));
+  if (const Value* absolute = table.find("absolute")) {
+    reject(absolute->location, table.path("absolute"),
+           "is no key - a margin that is not relative is the number itself: margin = 0.05");
+  }
   table.allow({"relative"});
   table.required("relative", margin.value, at_least(0), "fraction of what is compared with");
   margin.relative = true;

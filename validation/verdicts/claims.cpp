@@ -102,7 +102,8 @@ const Claim& find_claim(const std::string& name) {
     if (claim.name == name) return claim;
     names.push_back(claim.name);
   }
-  throw InvalidInput("unknown claim \"" + one_line(name) + "\"" + suggestion(name, names));
+  throw InvalidInput("unknown claim \"" + one_line(name) + "\"" + suggestion(name, names) +
+                     (name == "all" ? " - without a name it is all of them" : ""));
 }
 
 const ClaimForm& find_form(const Claim& claim, const std::string& form) {

@@ -261,7 +261,7 @@ TEST(Mechanism, RefusesWhatCannotBe) {
   expect("{ keep = { top = 2, by = \"pooled\" } }", "give block");
   expect("{ keep = { block = 2, top = 1, by = \"pooled\" } }", "positive everywhere",
          "epanechnikov");
-  expect("{ keep = 3 }", "heads.mechanism.keep: is an integer, needs a table");
+  expect("{ keep = 3 }", "heads.mechanism.keep: is 3, needs a table");
   expect("{ transform = { mix = 0.1, matrix = [[1, 0], [0, 1]] } }", "one of the two");
   expect("{ transform = { matrix = [[1]] } }", "heads.mechanism.transform.matrix: is 1 x 1");
   expect("{ windw = 3 }", "heads.mechanism.windw: unknown key");

@@ -2,7 +2,6 @@
 #include "tools/cli/commands/command_line.h"
 
 #include <algorithm>
-#include <cctype>
 #include <sstream>
 #include <stdexcept>
 
@@ -196,30 +195,6 @@ bool belongs_to_a_command(const CLI::App& app, const std::string& option) {
   });
 }
 
-/// The unit of an option's values that a word stands for: "m" of "minutes" for --max-time.
-std::string unit_of(const CLI::Option& option, std::string word) {
-  struct Unit {
-    const char *type, *unit;
-    Texts words;
-  };
-  static const std::vector<Unit> units = {
-      {"TIME", "s", {"s", "sec", "secs", "second", "seconds"}},
-      {"TIME", "m", {"m", "min", "mins", "minute", "minutes"}},
-      {"TIME", "h", {"h", "hour", "hours"}},
-      {"LENGTH", "mm", {"mm", "millimeter", "millimeters", "millimetre", "millimetres"}},
-      {"LENGTH", "cm", {"cm", "centimeter", "centimeters", "centimetre", "centimetres"}},
-      {"LENGTH", "in", {"in", "inch", "inches"}},
-      {"MCSE", "%", {"%", "percent"}}};
-  // "Min." is an abbreviation.
-  for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (word.ends_with('.')) word.pop_back();
-  for (const Unit& one : units) {
-    if (option.get_type_name().find(one.type) == std::string::npos) continue;
-    if (std::ranges::find(one.words, word) != one.words.end()) return one.unit;
-  }
-  return "";
-}
-
 bool is_digits(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
@@ -238,7 +213,7 @@ std::string joined_value(const CLI::App& command, const Texts& words, const std:
     const CLI::Option* const option = command.get_option_no_throw(name);
     if (option == nullptr || value.empty()) continue;
     std::string joined = name + " " + value;
-    const std::string unit = unit_of(*option, word);
+    const std::string unit = unit_of(option->get_type_name(), word);
     if (!unit.empty() && is_digits(value.substr(value.size() - 1))) return joined + unit;
     const auto is_group = [&](std::size_t at) {
       return at < words.size() && words[at].size() == 3 && is_digits(words[at]);
@@ -305,12 +280,15 @@ void reject_leftovers(const CLI::App& command, const std::string& name, const Te
   const std::vector<std::string> names = options_of(command);
   std::vector<std::string> bare;
   for (const std::string& one : names) bare.push_back(one.substr(2));
-  const std::string best = closest(word.substr(word.find_first_not_of('-')), bare);
+  const std::string bare_word = word.substr(word.find_first_not_of('-'));
+  std::string best = closest(bare_word, bare);
+  for (const std::string& one : bare) {
+    if (best.empty() && one.size() > 2 && bare_word.starts_with(one)) best = one;  // --outdir
+  }
   std::string advice = best.empty() ? "" : " - did you mean --" + best + "?";
   if (best.empty() && name.empty() && belongs_to_a_command(command, word)) {
     advice = " - options of a command stand after it: headlab run " + one_line(word);
   }
-  const std::string bare_word = word.substr(word.find_first_not_of('-'));
   if (best.empty() && std::ranges::count(known(), bare_word) > 0) {
     advice = " - write " + bare_word + " without hyphens";
   }
@@ -325,11 +303,17 @@ void reject_leftovers(const CLI::App& command, const std::string& name, const Te
   if (option[0] != '-') option = "--" + option;
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const std::string prefix = chosen.empty() ? "" : chosen.front()->get_name() + ": ";
+  const CLI::Option* const known =
+      chosen.empty() ? nullptr : chosen.front()->get_option_no_throw(option);
+  const std::string type = known == nullptr ? "" : known->get_type_name();
   if (text.find("At Most") != std::string::npos) {
-    throw InvalidInput(prefix + option + " is given more than once");
+    throw InvalidInput(prefix + option + " is given more than once" +
+                       (type.ends_with(",...") ? " - write one, with commas between" : ""));
   }
   if (text.find("missing") != std::string::npos) {
-    throw InvalidInput(prefix + option + " needs a value");
+    // A shell takes #0 for a comment.
+    throw InvalidInput(prefix + option + " needs a value" +
+                       (type == "CONDITION" ? ", as '#0' in quotes" : ""));
   }
   if (text.find("flag override") != std::string::npos) {
     throw InvalidInput(prefix + option + " takes no value");

@@ -14,6 +14,7 @@ struct TableArguments {
   TableRequest request;
   std::optional<TableFormat> format;
   TableStyle style;
+  std::optional<int> digits;
   TableOf of = TableOf::conditions;
   std::optional<std::string> out;
   Texts where;
@@ -49,8 +50,8 @@ struct TableArguments {
                     {"pairs", TableOf::pairs},
                     {"growth", TableOf::growth}});
     options.number("--digits", "N",
-                   "Digits of a standard error in LaTeX and Markdown; 2 by default", style.digits,
-                   1, max_digits);
+                   "Digits of a standard error in LaTeX and Markdown; 2 by default", digits, 1,
+                   max_digits);
     options.flag("--pm", "In LaTeX 0.0124 \\pm 0.0007 in place of 0.0124(7)", style.plus_minus);
     options.text("--out", "FILE|-", "The file; the default is standard output", out);
   }
@@ -69,7 +70,17 @@ ExitCode table(const TableArguments& arguments) {
   if (arguments.style.plus_minus && format != TableFormat::latex) {
     throw InvalidInput("--pm: is of LaTeX - write --format latex, or leave it out");
   }
+  if (arguments.digits && format == TableFormat::csv) {
+    throw InvalidInput(
+        "--digits: is of LaTeX and Markdown - write --format latex or markdown, or leave it out");
+  }
+  TableStyle style = arguments.style;
+  style.digits = arguments.digits.value_or(style.digits);
   if (to_file) {
+    if (format_of_ending(*arguments.out).value_or(format) != format) {
+      throw InvalidInput("--format: is not that of " + one_line(*arguments.out) +
+                         " - leave one of them out");
+    }
     require_no_input("--out", *arguments.out, arguments.results);
     require_writable("--out", *arguments.out);
   }
@@ -77,7 +88,7 @@ ExitCode table(const TableArguments& arguments) {
     const ShownTable shown_table =
         select_table(read_tables(arguments.results, arguments.of), request);
     const auto produce = [&](const TextSink& sink) {
-      write_table(shown_table, format, arguments.style, sink);
+      write_table(shown_table, format, style, sink);
     };
     if (!to_file) {
       produce([](std::string_view part) { std::cout << part; });
