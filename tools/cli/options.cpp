@@ -134,7 +134,8 @@ std::string unit_of(const std::string& type, std::string word) {
       {"LENGTH", "mm", {"mm", "millimeter", "millimeters", "millimetre", "millimetres"}},
       {"LENGTH", "cm", {"cm", "centimeter", "centimeters", "centimetre", "centimetres"}},
       {"LENGTH", "in", {"in", "inch", "inches"}},
-      {"MCSE", "%", {"%", "percent"}}};
+      {"MCSE", "%", {"%", "percent"}},
+      {"SHARE", "%", {"%", "percent"}}};
   // "Min." is an abbreviation.
   for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (word.ends_with('.')) word.pop_back();

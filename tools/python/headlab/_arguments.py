@@ -30,6 +30,28 @@ def index(name: str, value: Any) -> int:
         raise TypeError(f"{name}: {_shown(value)}, needs a whole number") from None
 
 
+def only_condition(count: int) -> int:
+    """The condition of a scenario of one; raises ScenarioError where it has several."""
+    if count > 1:
+        raise ScenarioError(f"condition: the scenario has {count} conditions - write condition=C, from 0 to {count - 1}")
+    return 0
+
+
+def share(name: str, value: Any) -> float:
+    """A number between 0 and 1; raises ScenarioError for another, and for a text."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+        raise ScenarioError(f"{name}: {_shown(value)} (allowed: a share between 0 and 1, as 0.01)")
+    return value
+
+
+def seed(value: Any, most: int = 2**53 - 1) -> int:
+    """A whole number from 0 to `most`."""
+    number = index("seed", value)
+    if not 0 <= number <= most:
+        raise ScenarioError(f'seed: "{number}" does not fit (allowed: a whole number from 0 to {most})')
+    return number
+
+
 def flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{name}: {_shown(value)}, needs True or False")
@@ -49,8 +71,21 @@ def path(name: str, value: Any) -> str:
     found = os.fspath(value)
     if not isinstance(found, str):
         raise TypeError(f"{name}: {_shown(found)}, needs a path that is text")
+    if not found:
+        raise ScenarioError(f"{name}: is empty, needs a path")
     if "\0" in found:
         raise ScenarioError(f"{name}: {found!r} has a zero byte, which no path has")
+    return found
+
+
+def new_file(name: str, value: Any) -> str:
+    """The text of a path where a file can be made."""
+    found = path(name, value)
+    if os.path.isdir(found):
+        raise ScenarioError(f"{name}: {found}: is a folder, not a file - choose a place you may write to")
+    folder = os.path.dirname(found)
+    if folder and not os.path.isdir(folder):
+        raise ScenarioError(f"{name}: {found}: there is no folder {folder} - choose a place you may write to")
     return found
 
 

@@ -26,6 +26,9 @@ def host_array(value: Any, key: str) -> NDArray[Any]:
     """The numbers of an array; ScenarioError, naming `key`, for those on a device or not real."""
     import numpy as np
 
+    if isinstance(value, _PLAIN):
+        short = repr(value) if isinstance(value, str) and len(value) <= 60 else f"of type {type(value).__name__}"
+        raise ScenarioError(f"{key}: is {short}, needs an array of numbers")
     if not isinstance(value, np.ndarray):
         device = getattr(value, "__dlpack_device__", None)
         try:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from . import _engine
-from ._arguments import index, whole
+from ._arguments import index, only_condition, whole
 from ._errors import ScenarioError, translated
 from ._jobs import Progress, wait
 from ._labelled import suggestion
@@ -46,9 +46,7 @@ class TrainingSets(Mapping[str, "NDArray[Any]"]):
             job = _engine.dataset(source.engine, *options, whole(threads))
         self._planned: _engine.PlannedDataset = wait(job, progress)
         count = self._planned.conditions
-        if condition is None and count > 1:
-            raise ScenarioError(f"condition: is missing, the scenario has {count} (from 0)")
-        self.condition = 0 if condition is None else condition
+        self.condition = only_condition(count) if condition is None else condition
         if not 0 <= self.condition < count:
             raise ScenarioError(f"condition: is {condition} (allowed: 0 to {count - 1})")
         #: Number of training sets.
@@ -191,7 +189,7 @@ def dataset(
         count = int(replicates)
     except (TypeError, ValueError):
         count = 0
-    if count != replicates or not 0 < count < 2**40:
-        raise ScenarioError(f"replicates: is {replicates} (allowed: whole numbers from 1 to 2^40)")
+    if replicates not in (count, str(count)) or not 0 < count < 2**40:
+        raise ScenarioError(f'replicates: "{replicates}" does not fit (allowed: a whole number from 1 to {2**40 - 1})')
     source.set(f"run.replicates={count}", *([] if seed is None else [f"run.seed={seed}"]))
     return TrainingSets(source, count, condition, (estimates, weights), threads, progress)

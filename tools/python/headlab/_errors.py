@@ -94,7 +94,7 @@ def _words(message: str) -> str:
     def argument(option: re.Match[str]) -> str:
         if option[1] in ("preset", "json"):  # of another program, or of the program alone
             return option[0]
-        if option[1] in ("resume", "overwrite") and not message.startswith(option[0]):
+        if option[1] in ("resume", "overwrite", "map", "growth") and not message.startswith(option[0]):
             return f"{option[1]}=True"
         name = {"bandwidth-rule": "rule", "data": "scenario"}.get(option[1], option[1]).replace("-", "_")
         return f"{name}=[{option[2].replace(',', ', ')}]" if option[2] else name

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _engine as engine
 from ._activations import Activations, from_attention, open_activations, users_names
-from ._arguments import flag, index, text, whole
+from ._arguments import flag, index, share, text, whole
 from ._arguments import path as path_text
+from ._arguments import seed as seed_of
 from ._capture import Capture, run
 from ._carried import bytes_of, file_of
 from ._documented import documented_like
@@ -256,13 +257,12 @@ def measure(
         kind = type(source).__name__
         raise ScenarioError(f"source: is of type {kind} (allowed: Activations, capture, dict of arrays, path, model)")
     layer = None if layer is None else index("layer", layer)
-    queries, seed = 0 if queries is None else index("queries", queries), index("seed", seed)
-    if queries < 0 or not 0 <= seed < 2**64:
-        raise ScenarioError("measure: needs queries >= 1 and a seed in [0, 2^64)")
+    queries, seed = 0 if queries is None else index("queries", queries), seed_of(seed, 2**64 - 1)
+    if queries < 0:
+        raise ScenarioError(f'queries: "{queries}" does not fit (allowed: a whole number from 1, or None for all)')
     shares = {"little": little, "written": written, "exchangeable": exchangeable}
-    for name, share in shares.items():
-        if not 0 < share < 1:
-            raise ScenarioError(f"{name}: is {share} (allowed: a share between 0 and 1)")
+    for name, given in shares.items():
+        share(name, given)
     setting = engine.HeadSetting()
     setting.queries, setting.seed, setting.exact = queries, seed, flag("float64", float64)
     setting.target, setting.strata = "" if target is None else text("target", target), text("strata", strata)

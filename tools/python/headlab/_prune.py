@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import _engine as engine
 from ._activations import Activations
-from ._arguments import flag, index, text, whole
+from ._arguments import flag, index, share, text, whole
 from ._documented import documented_like
-from ._errors import ScenarioError, translated
+from ._errors import ScenarioError, counted, translated
 from ._jobs import wait
 from ._labelled import Labelled, frame_of, suggestion
 
@@ -228,7 +228,7 @@ class Plan(_Edits):
 
     def __repr__(self) -> str:
         heads = ", ".join(f"{layer}.{head}" for layer, head in self.order[:12])
-        return f"{len(self.order)} heads in this order (layer.head): {heads}{', ...' if len(self.order) > 12 else ''}"
+        return f"{counted(len(self.order), 'head')} in this order (layer.head): {heads}{', ...' if len(self.order) > 12 else ''}"
 
 
 class LowRank(_Edits):
@@ -335,12 +335,14 @@ def _of_rank(
 
 def _count_of(remove: Any, heads: int) -> int:
     if isinstance(remove, float):
-        if not 0 < remove < 1:
-            raise ScenarioError(f"remove: is {remove} (allowed: a share between 0 and 1)")
-        return round(remove * heads)
-    count = index("remove", remove)
+        count = int(share("remove", remove) * heads + 0.5)  # as the program rounds
+    else:
+        try:
+            count = index("remove", remove)
+        except TypeError as error:
+            raise TypeError(f"{error}, or a share as 0.25") from None
     if not 0 < count < heads:
-        raise ScenarioError(f"remove: is {count} (allowed: 1 to {heads - 1} heads)")
+        raise ScenarioError(f"remove: is {counted(count, 'head')} of {heads} (allowed: 1 to {heads - 1})")
     return count
 
 

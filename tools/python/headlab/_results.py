@@ -316,6 +316,8 @@ class Result(Tabular, Labelled):
         folder, overwrite = path_text("folder", folder), flag("overwrite", overwrite)
         nodes = flag("nodes", nodes)
         target = Path(folder)
+        if target.exists() and not target.is_dir():
+            raise ScenarioError(f"folder: {target}: is a file, not a folder - choose a place you may write to")
         for name in ("results.nc", "summary.json"):
             if (target / name).exists() and not overwrite:
                 raise ScenarioError(f"folder: {target / name} is there already - write overwrite=True")

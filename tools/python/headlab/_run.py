@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import builtins
 import errno
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +13,7 @@ from typing import Any
 from . import _engine
 from ._arguments import Backend, Simd, assign, duration, flag, whole
 from ._arguments import path as path_text
-from ._errors import RunError, ScenarioError, rejected, translated, warn
+from ._errors import MissingFileError, RunError, ScenarioError, rejected, translated, warn
 from ._jobs import Progress, finish, watch
 from ._results import Result
 from ._scenario import ScenarioLike, Sets, Source
@@ -171,10 +172,17 @@ def open(path: str | os.PathLike[str]) -> Result:
     """
     file = Path(path_text("path", path))
     if file.is_dir():
+        if not (file / "results.nc").exists():
+            if any(file.glob("shard_*.nc")):
+                raise ScenarioError(f"{file}: has shards of a run - join them with headlab merge and open its folder")
+            raise MissingFileError(f"{file}: has no results of headlab run (results.nc)")
         file = file / "results.nc"
     if not file.is_file():
         what = "is not a file with results" if file.exists() else os.strerror(errno.ENOENT)
         raise rejected(f"{file}: {what}")
+    with builtins.open(file, "rb") as stream:
+        if not stream.read(4).startswith((b"\x89HDF", b"CDF")):
+            raise ScenarioError(f"{file}: no results of headlab run - give a folder of a run, or its results.nc")
     result = Result(path=file)
     if "format_version" not in result.attributes:
         raise ScenarioError(f"{file}: was not written by headlab run")

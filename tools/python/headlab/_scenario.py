@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import hashlib
 import os
 import tomllib
@@ -12,11 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from . import _engine
+from ._arguments import new_file
 from ._arguments import path as path_text
 from ._arguments import text as text_of
 from ._arrays import array_of_lists, as_rows, host_array, is_array
-from ._errors import ARRAYS_BY_FILE, ScenarioError, rejected, translated, warn
-from ._labelled import suggestion
+from ._errors import ARRAYS_BY_FILE, MissingFileError, ScenarioError, translated, warn
+from ._jobs import wait
+from ._labelled import Labelled, suggestion
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -236,6 +239,8 @@ class Scenario:
     def __setitem__(self, key: str, value: Any) -> None:
         at = self.tree
         *way, last = text_of("key", key).split(".")
+        if not all([*way, last]):
+            raise ScenarioError(f"key: {key!r} is not a key - keys look like heads.kernel.bandwidth")
         for part in way:
             inner = at.get(part, {})
             if (above := key.rpartition(".")[0]) in _ARRAYS and part == way[-1]:
@@ -333,10 +338,10 @@ class Scenario:
         """Writes TOML that the program runs with the same bits, and its arrays beside it.
 
         :param path (path): A file that ends in .toml; arrays [H, d, k] and [N, d] go beside it as NPY.
-        :raises ScenarioError: A value that TOML cannot hold.
+        :raises ScenarioError: A value that TOML cannot hold, a folder that is not there.
         :raises OSError: The file cannot be written.
         """
-        path = path_text("path", path)
+        path = new_file("path", path)
         plain = _Plain()
         with translated():
             text = _engine.toml_of(plain.document(self.tree))
@@ -386,7 +391,7 @@ def scenario(given: ScenarioLike) -> Scenario:
     """
     if isinstance(given, Scenario):
         return given.copy()
-    if isinstance(given, Mapping):
+    if isinstance(given, Mapping) and not isinstance(given, Labelled):
         for name in given:
             if not isinstance(name, str):
                 raise ScenarioError("scenario: has a key that is not text")
@@ -402,13 +407,20 @@ def scenario(given: ScenarioLike) -> Scenario:
         source, directory = text, str(Path(text).parent)
         try:
             text = Path(text).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise _missing(text) from None
+        except IsADirectoryError:
+            raise ScenarioError(f"{source}: is a directory, needs a file") from None
         except OSError as error:
-            raise rejected(f"{source}: cannot be opened: {error.strerror}") from None
+            raise ScenarioError(f"{source}: cannot be opened: {error.strerror}") from None
         except UnicodeError as error:
             raise ScenarioError(f"{source}: cannot be read ({error})") from None
     try:
         tree = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
+        # The engine says it in the words of the program.
+        with translated():
+            wait(_engine.read(Source(given).engine))
         raise ScenarioError(f"{source}: is not TOML ({error})") from None
     made = Scenario(directory=directory)
     made.tree = tree
@@ -416,7 +428,19 @@ def scenario(given: ScenarioLike) -> Scenario:
 
 
 def _no_scenario(given: Any) -> ScenarioError:
-    return ScenarioError(f"scenario: is of type {type(given).__name__} (allowed: path, TOML text, dict)")
+    advice = " - the scenario of a result is its attribute `scenario`" if isinstance(given, Labelled) else ""
+    return ScenarioError(f"scenario: is of type {type(given).__name__} (allowed: path, TOML text, dict){advice}")
+
+
+def _missing(path: str) -> MissingFileError:
+    """The error of a scenario that is not there, with one beside it of a name near to it."""
+    from difflib import get_close_matches
+
+    wanted = Path(path)
+    beside = {one.stem.lower(): one for one in sorted(wanted.parent.glob("*.toml"))}
+    near = get_close_matches(wanted.stem.lower(), beside, n=1)
+    advice = f" - did you mean {beside[near[0]]}?" if near else ""
+    return MissingFileError(f"{path}: cannot be opened: {os.strerror(errno.ENOENT)}{advice}")
 
 
 def sweep(
@@ -469,6 +493,8 @@ class Source:
                 with translated():
                     swept = key == "sweep" or key.startswith("sweep.")
                     walked = plain.walk(value, "sweep" if key == "sweep" else key, 0, swept)
+                    if walked is None:
+                        raise ScenarioError(f"{key}: is None - leave it out")
                     arguments.append(_engine.set_of(key, walked))
         elif sets is not None:
             if isinstance(sets, str) or not isinstance(sets, Iterable):
@@ -477,6 +503,8 @@ class Source:
             arguments = [str(one) for one in sets]
         if plain.arrays and not isinstance(given, Mapping | Scenario):
             given = scenario(given)
+        if isinstance(given, Labelled):
+            raise _no_scenario(given)
         if isinstance(given, Mapping | Scenario):
             made = given if isinstance(given, Scenario) else scenario(given)
             tree = plain.document(made.tree)
@@ -488,7 +516,10 @@ class Source:
             if "\n" in text:
                 self._make(_engine.source_of_text, text, ".")
             else:
-                self._make(_engine.source_of_file, path_text("scenario", given))
+                path = path_text("scenario", given)
+                if not os.path.exists(path):
+                    raise _missing(path)
+                self._make(_engine.source_of_file, path)
         else:
             raise _no_scenario(given)
         self.set(*arguments, *([] if seed is None else [f"run.seed={seed}"]))

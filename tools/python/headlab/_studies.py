@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _engine
 from ._allocations import Allocation
-from ._arguments import Backend, duration, flag, index
+from ._arguments import Backend, duration, flag, index, only_condition
 from ._arguments import path as path_text
+from ._arguments import seed as seed_of
 from ._arguments import text as text_of
 from ._arguments import whole
 from ._arrays import as_rows
@@ -236,9 +237,10 @@ def hdi(
 
     given = _heads.as_heads(heads)
     kv_heads = None if kv_heads is None else index("kv_heads", kv_heads)
-    seed, top = index("seed", seed), index("top", top)
-    if top < 0 or seed < 0 or (kv_heads is not None and kv_heads < 1):
-        raise ScenarioError("hdi: needs top >= 0, seed >= 0 and kv_heads >= 1")
+    seed, top = seed_of(seed), index("top", top)
+    for name, number, least in (("top", top, 0), ("kv_heads", 1 if kv_heads is None else kv_heads, 1)):
+        if number < least:
+            raise ScenarioError(f'{name}: "{number}" does not fit (allowed: a whole number from {least})')
     with translated():
         job = _engine.hdi(given._engine, kv_heads or 0, seed, top, whole(threads))
     return Diversity(*wait(job))
@@ -324,7 +326,7 @@ class Replay(Labelled):
 def replay(
     scenario: ScenarioLike,
     replicate: int,
-    condition: int = 0,
+    condition: int | None = None,
     set: Sets = None,
     *,
     seed: int | None = None,
@@ -334,16 +336,20 @@ def replay(
     """One replicate of a condition again, both counted from 0, by the reference and the backend.
 
     :param replicate (int): Number of the replicate, from 0.
-    :param condition (int): Number of the condition, from 0.
+    :param condition (int, optional): Which, from 0, where the scenario has several.
     :returns Replay: Arrays "X" [n, d], "Y" [n], weights [query, head, n], ...
-    :raises ScenarioError: A number beyond those of the scenario.
+    :raises ScenarioError: A number beyond those of the scenario, or several conditions and none named.
     """
-    replicate, condition = index("replicate", replicate), index("condition", condition)
+    replicate = index("replicate", replicate)
+    condition = None if condition is None else index("condition", condition)
     backend = text_of("backend", backend)
     given = Source(scenario, set, seed)
-    if condition < 0 or replicate < 0:
-        raise ScenarioError("replay: counts conditions and replicates from 0")
+    for name, number in (("condition", condition or 0), ("replicate", replicate)):
+        if number < 0:
+            raise ScenarioError(f"{name}: is {number}, and is counted from 0")
     with translated():
+        if condition is None:
+            condition = only_condition(wait(_engine.read(given.engine))[2])
         job = _engine.replay(given.engine, condition, replicate, backend, whole(threads))
     return Replay(*wait(job))
 

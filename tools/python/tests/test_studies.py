@@ -133,7 +133,7 @@ def test_growth_of_the_best_dimension(program: str, small: dict[str, Any], tmp_p
         ({"growth": True}, r"growth: needs four n or more, .* write n=\[100, 300, 1000, 3000\]"),
         ({"growth": True, "source": "theory"}, "growth: is about simulations"),
         ({"growth": True, "dims": [2]}, "dims: .* leave out growth"),
-        ({"rule": ["fixed", "rate"]}, "rule fixed,rate: names several rules, which map compares"),
+        ({"rule": ["fixed", "rate"]}, "rule fixed,rate: names several rules, which map=True compares"),
         ({"rule": "fixt"}, "fixt"),
         ({"rule": []}, "rule: is empty"),
         ({"out": tmp_path / "x"}, "out: is for map"),
@@ -262,7 +262,7 @@ def test_training_sets_are_those_of_the_run(program: str, tmp_path: Path) -> Non
     with pytest.raises(hl.ScenarioError, match="replicates"):
         hl.dataset(QUICKSTART, 2**39, condition=0)["X"]
     with pytest.raises(hl.ScenarioError, match="replicate"):
-        hl.replay(QUICKSTART, 10**9)
+        hl.replay(QUICKSTART, 10**9, 0)
 
 
 def test_training_sets_for_pytorch() -> None:
