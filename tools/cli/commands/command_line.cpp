@@ -120,7 +120,8 @@ ExitCode help(const std::string& topic) {
   } else if (topic == "figures") {
     print(shown(figures_help(output_width())));
   } else if (topic == "completion" || std::ranges::find(topics, topic) != topics.end()) {
-    print(wrapped_columns(program.app.get_subcommand(topic)->help("headlab"), output_width()));
+    const std::string text = program.app.get_subcommand(topic)->help("headlab");
+    print(wrapped_columns(as_called(text), output_width()));
   } else {
     const bool listed_by_list = std::ranges::find(list_words(), topic) != list_words().end();
     const bool figure =
