@@ -10,6 +10,7 @@
 #include "engine/files/document.h"
 #include "engine/run/units.h"
 #include "engine/scenario/condition.h"
+#include "kernels/counted.h"
 #include "kernels/kernel_laws.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
@@ -42,22 +43,24 @@ std::string allocation_table(const AllocationStudy& study) {
               cells_of(study.rows, [](Row row) { return short_number(kernel_width(row.kernel)); }),
               true);
   columns.add_figures("MSE", cells_of(study.rows, [](Row row) { return row.mse; }));
-  columns.add("replicates",
-              cells_of(study.rows, [](Row row) { return std::to_string(row.replicates); }), true);
+  columns.add("replicates", cells_of(study.rows, [](Row row) { return grouped(row.replicates); }),
+              true);
   columns.add("may be best", best);
   const std::string kernel =
       std::visit([](const auto& law) { return std::string(law.name); }, study.rows.front().kernel);
   std::string text =
       sizes_text(study) + ", " + kernel + " kernel, rule " + rule_name(study.rule) + ", " +
-      std::to_string(study.queries) + (study.queries == 1 ? " query, " : " queries, ") +
+      counted(static_cast<std::uint64_t>(study.queries), "query", "queries") + ", " +
       study.machine.text() + "\n\n" + columns.text("  ") + "\n" +
       wrapped(advice_text(study) + "\n" + advice_limits(study) + "\n", output_width());
   if (study.tuning.settings > 0) {
-    text += "bandwidths: " + std::to_string(study.tuning.settings) + " tried in a pilot of " +
+    text += "bandwidths: " + grouped(study.tuning.settings) + " tried in a pilot of " +
             counted(study.tuning.replicates, "replicate") + " each";
     if (study.tuning.at_boundary > 0) {
-      text += "; " + std::to_string(study.tuning.at_boundary) +
-              " allocations are best at the end of the range searched";
+      text += "; " +
+              counted(static_cast<std::uint64_t>(study.tuning.at_boundary), "allocation is",
+                      "allocations are") +
+              " best at the end of the range searched";
     }
     text += "\n";
   }
@@ -332,8 +335,8 @@ std::string growth_table(const GrowthStudy& study) {
                        [](const BestDimensionAt& point) { return point.n; });
   std::string compared;
   for (const int k : study.dims) compared += (compared.empty() ? "" : ", ") + std::to_string(k);
-  text += "  between d_k " + compared + ", the divisors of D; " + std::to_string(study.replicates) +
-          " replicates each\n";
+  text += "  between d_k " + compared + ", the divisors of D; " +
+          counted(study.replicates, "replicate") + " each\n";
   for (const GrowthFit& fit : growth.fits) text += fit_text(fit);
   text += "  verdict: " + growth.verdict + "\n";
   if (!growth.fits.empty()) {
@@ -388,9 +391,8 @@ std::string regime_table(const RegimeMap& map) {
   return columns.text("  ") +
          "  | before k*: an end of the range; exponent of k* = c n^p and dimensions a decade of "
          "n, with 95 % intervals; " +
-         std::to_string(map.cells.front().study.replicates) +
-         " replicates of each dimension at each n\n\n" + margins_table(map) + "\n" +
-         heads_summary(map);
+         counted(map.cells.front().study.replicates, "replicate") +
+         " of each dimension at each n\n\n" + margins_table(map) + "\n" + heads_summary(map);
 }
 
 std::string setting_value_text(std::string toml) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/files/words.h"
+#include "kernels/counted.h"
 
 namespace headlab::tools {
 namespace {
@@ -167,9 +168,8 @@ std::string Columns::lines(const std::string& margin, std::size_t shown) const {
     all += (all.empty() ? "" : "\n") + line([](const Column& column) { return column.heading; });
     for (std::size_t i = 0; i < std::min(shown, count); ++i) all += row(i);
     if (count <= shown) continue;
-    const std::size_t others = count - 2 * shown;
-    all += margin + "... " + std::to_string(others) + " more " +
-           (others == 1 ? "condition" : "conditions") + ": --json FILE or --out DIR has all\n";
+    all += margin + "... " + counted(count - 2 * shown, "more condition") +
+           ": --json FILE or --out DIR has all\n";
     for (std::size_t i = count - shown; i < count; ++i) all += row(i);
   }
   return all;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/files/table_file.h"
+#include "kernels/counted.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/table.h"
@@ -65,26 +66,25 @@ bool any_undefined(const Compression& compression) {
 
 std::string compression_text(const Compression& compression, const std::string& file,
                              const std::string& inputs) {
-  std::string text =
-      file + "\nrank " + std::to_string(compression.rank) + " of k " +
-      std::to_string(compression.k) + ", " + std::to_string(compression.layers.size()) +
-      (compression.layers.size() == 1 ? " layer" : " layers, averages over heads") + ", d " +
-      std::to_string(compression.d) + ", temperature " + short_number(compression.temperature) +
-      "\n\n" + loss_table(compression) + "\n";
+  std::string text = file + "\nrank " + std::to_string(compression.rank) + " of k " +
+                     std::to_string(compression.k) + ", " +
+                     counted(compression.layers.size(), "layer", "layers, averages over heads") +
+                     ", d " + std::to_string(compression.d) + ", temperature " +
+                     short_number(compression.temperature) + "\n\n" + loss_table(compression) +
+                     "\n";
   text +=
       "scores: squared error over their mean square; weights: total variation; outputs: "
       "squared error of outputs linear in the keys, over their mean square; noise: noise "
       "variance over that of the full head\n";
   const std::optional<TableRead> read = table_read(inputs);
-  text += (compression.rows > 0 ? "keys and queries are rows of " + inputs +
-                                      (read ? ": " + read->text
-                                            : ", " + std::to_string(compression.rows) + " of them")
-                                : "keys and queries are N(0, I), without " + inputs) +
+  text += (compression.rows > 0
+               ? "keys and queries are rows of " + inputs +
+                     (read ? ": " + read->text : ", " + grouped(compression.rows) + " of them")
+               : "keys and queries are N(0, I), without " + inputs) +
           (compression.centre ? ", centred to be fitted to" : "") + "; " +
-          std::to_string(compression.keys) + " keys a query, " +
-          std::to_string(compression.replicates) + " x " + std::to_string(compression.queries) +
-          " queries, seed " + std::to_string(compression.seed) +
-          ", ± is one Monte Carlo standard error\n";
+          counted(compression.keys, "key") + " a query, " + grouped(compression.replicates) +
+          " x " + counted(compression.queries, "query", "queries") + ", seed " +
+          std::to_string(compression.seed) + ", ± is one Monte Carlo standard error\n";
   if (compression.rotary) {
     text += "positions are rotary: scores are those of keys at the position of the query\n";
   }

@@ -11,6 +11,7 @@
 #include "engine/scenario/condition.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/stack/stack_setting.h"
+#include "kernels/counted.h"
 #include "kernels/stack/stack.h"
 #include "tools/cli/figure_text.h"
 #include "tools/cli/result_notes.h"
@@ -58,7 +59,7 @@ std::string sizes_line(const Scenario& scenario, const std::vector<const Plan*>&
                " attention";
       },
       [](const StackSetting& s, const Plan&) {
-        return std::to_string(s.layers) + (s.layers == 1 ? " layer" : " layers");
+        return counted(static_cast<std::uint64_t>(s.layers), "layer");
       },
       [](const StackSetting& s, const Plan&) { return "skip " + short_number(s.skip); },
       [](const StackSetting& s, const Plan&) {
@@ -365,8 +366,8 @@ std::string layer_comparison_table(const Scenario& scenario,
       "z = (simulation - theory)/sqrt(MCSE² + remainder²); none where the MCSE is "
       "0, and none of bounds\n";
   if (largest) {
-    notes += "largest |z| of " + std::to_string(count) + (count == 1 ? " figure: " : " figures: ") +
-             z_text(std::abs(largest->z)) + " (" + largest->name + ")\n";
+    notes += "largest |z| of " + counted(count, "figure") + ": " + z_text(std::abs(largest->z)) +
+             " (" + largest->name + ")\n";
   }
   return columns.sweep_text(table_margin) + "\n" + sentences(forms_line(theory)) + sentences(notes);
 }

@@ -19,6 +19,7 @@
 #include "engine/scenario/mechanism/mechanism.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/setup_laws.h"
+#include "kernels/counted.h"
 #include "tools/cli/figure_text.h"
 
 namespace headlab::tools {
@@ -53,8 +54,9 @@ std::string windows_text(const RunResult& result) {
   }
   auto line = [&](std::uint64_t count, const std::string& what) {
     if (count == 0) return std::string();
-    return "warning: " + std::to_string(count) + " of " + number_text(all) + " windows (" +
-           short_number(100 * static_cast<double>(count) / all) + " %) held " + what + "\n";
+    return "warning: " + grouped(count) + " of " + grouped(static_cast<std::uint64_t>(all)) +
+           " windows (" + short_number(100 * static_cast<double>(count) / all) + " %) held " +
+           what + "\n";
   };
   return line(empty, "no weight") +
          (empty > 0
@@ -238,15 +240,13 @@ std::string precision_text(const RunResult& result) {
   std::string text = !result.outcome.complete ? "target " + targets + ": stopped before it was met"
                      : precision.met()        ? "target met: " + targets
                                               : "target missed: " + targets;
-  text += ", after " + std::to_string(precision.looks.size()) +
-          (precision.looks.size() == 1 ? " look at " : " looks at ");
+  text += ", after " + counted(precision.looks.size(), "look") + " at ";
   for (std::size_t i = 0; i < precision.looks.size(); ++i) {
     text += (i == 0 ? "" : ", ") + grouped(precision.looks[i].replicates);
   }
   text += " replicates; ";
   if (last.undefined > 0) {
-    text += std::to_string(last.undefined) + (last.undefined == 1 ? " figure is" : " figures are") +
-            " undefined, the others within ";
+    text += counted(last.undefined, "figure is", "figures are") + " undefined, the others within ";
   } else {
     text += "the largest MCSE is ";
   }
@@ -310,11 +310,11 @@ std::string controls_text(const RunResult& result) {
         "those without controls\n";
   }
   if (!left_out.empty() && adjusted == 0) return left_out;
-  std::string text = "controls: " + std::to_string(tested) + " of " + std::to_string(statistics) +
+  std::string text = "controls: " + grouped(tested) + " of " + grouped(statistics) +
                      " statistics are adjusted" +
                      (tested > 0 ? ", and their adjustments tested" : "");
   if (adjusted > tested) {
-    text += "; " + std::to_string(adjusted - tested) +
+    text += "; " + grouped(adjusted - tested) +
             " more could not be tested, or do not pay, with so many replicates";
   }
   std::string gains;

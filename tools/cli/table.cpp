@@ -11,6 +11,7 @@
 #include "engine/results/condition_record.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/setup_laws.h"
+#include "kernels/counted.h"
 #include "kernels/kernel_laws.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
@@ -110,8 +111,7 @@ std::string heads_line(const Scenario& scenario, const std::vector<Result>& cond
 
 template <class Result>
 std::string queries_text(const Result& condition) {
-  const int queries = plan_of(condition).queries;
-  return std::to_string(queries) + (queries == 1 ? " query" : " queries");
+  return counted(static_cast<std::uint64_t>(plan_of(condition).queries), "query", "queries");
 }
 
 /// What the conditions are: a line on the heads and a line on the simulation.
@@ -199,11 +199,14 @@ std::string learned_text(const ConditionResult& one) {
   const LearnedHeads* learned = one.found.heads.get();
   if (learned == nullptr) return "";
   const std::uint64_t taken = learned->fit.history.back().step;
-  std::string text = "heads learned on " + std::to_string(learned->points - learned->held_out) +
-                     " points in " + std::to_string(learned->fit.steps) + " steps";
+  std::string text =
+      "heads learned on " +
+      counted(static_cast<std::uint64_t>(learned->points - learned->held_out), "point") + " in " +
+      counted(static_cast<std::uint64_t>(learned->fit.steps), "step");
   if (taken != learned->fit.steps) text += ", the best of " + std::to_string(taken);
   if (const auto& error = learned->fit.held_out_error) {
-    text += ", squared error on " + std::to_string(learned->held_out) + " points held out " +
+    text += ", squared error on " +
+            counted(static_cast<std::uint64_t>(learned->held_out), "point") + " held out " +
             short_number(*error);
     if (learned->fresh_key_error) {
       text += " (with fresh keys " + short_number(*learned->fresh_key_error) + ")";

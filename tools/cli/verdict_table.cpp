@@ -8,6 +8,7 @@
 
 #include "engine/files/document.h"
 #include "engine/files/words.h"
+#include "kernels/counted.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/columns.h"
 #include "tools/cli/figure_text.h"
@@ -31,7 +32,7 @@ std::string setting_text(const VerdictRow& row) {
   if (row.queries == 0) {
     text += ", queries vary";
   } else {
-    text += ", " + std::to_string(row.queries) + (row.queries == 1 ? " query" : " queries");
+    text += ", " + counted(static_cast<std::uint64_t>(row.queries), "query", "queries");
   }
   return text + (row.stages.empty() ? "" : ", " + row.stages);
 }
@@ -75,8 +76,7 @@ std::vector<std::string> explanation(const VerdictRow& row) {
   if (row.comparisons > 0) {
     lines.push_back((row.verdict == Verdict::refuted ? "decided by: " : "nearest to failing: ") +
                     row.decisive.what + ", " + effect_cell(row) + " where " + allowed_cell(row) +
-                    " is allowed, of " + std::to_string(row.comparisons) +
-                    (row.comparisons == 1 ? " comparison at " : " comparisons at ") +
+                    " is allowed, of " + counted(row.comparisons, "comparison") + " at " +
                     counted(row.replicates, "replicate"));
   }
   if (row.verdict == Verdict::unresolved && row.comparisons > 0) {
@@ -248,8 +248,8 @@ std::string last_line(const Calibration& calibration) {
           : *pass ? "all pass"
                   : "NOT ALL PASS") +
          "; " + duration_text(calibration.outcome.seconds) + " on " + calibration.machine.backend +
-         " (" + calibration.machine.device + ", " + std::to_string(calibration.machine.threads) +
-         (calibration.machine.threads == 1 ? " thread)" : " threads)");
+         " (" + calibration.machine.device + ", " +
+         counted(static_cast<std::uint64_t>(calibration.machine.threads), "thread") + ")";
 }
 
 }  // namespace

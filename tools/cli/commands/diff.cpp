@@ -4,6 +4,7 @@
 
 #include "engine/files/json_fields.h"
 #include "engine/files/words.h"
+#include "kernels/counted.h"
 #include "tools/cli/commands/commands.h"
 #include "tools/cli/results_folder.h"
 
@@ -181,8 +182,8 @@ std::string bits_text(const ResultsDifference& difference) {
          std::string(difference.nodes == NodeBits::same        ? "same bits"
                      : difference.nodes == NodeBits::different ? "other bits"
                                                                : "not in both files") +
-         "; figures: same bits in " + std::to_string(difference.counts.same_bits) + " of " +
-         std::to_string(difference.counts.compared) + "\n";
+         "; figures: same bits in " + grouped(difference.counts.same_bits) + " of " +
+         grouped(difference.counts.compared) + "\n";
 }
 
 }  // namespace
@@ -195,10 +196,10 @@ std::string difference_text(const ResultsDifference& difference, const StoredRes
   if (!difference.made_by.empty()) {
     text += "made by\n" + keys_text(difference.made_by, 0) + "\n";
   }
-  text += difference.keys.empty() ? "scenario: no key differs\n"
-                                  : "scenario: " + counted(difference.keys.size(), "key") +
-                                        (difference.keys.size() == 1 ? " differs\n" : " differ\n") +
-                                        keys_text(difference.keys, difference.matching) + "\n";
+  text += difference.keys.empty()
+              ? "scenario: no key differs\n"
+              : "scenario: " + counted(difference.keys.size(), "key differs", "keys differ") +
+                    "\n" + keys_text(difference.keys, difference.matching) + "\n";
   text += "conditions: " + std::to_string(difference.matching) + " in both\n";
   text += wrapped(alone_text("A", difference.a_alone) + alone_text("B", difference.b_alone),
                   output_width(), 2);
@@ -208,8 +209,7 @@ std::string difference_text(const ResultsDifference& difference, const StoredRes
   std::string notes = pairings_text(difference.pairings) + counts_text(difference);
   notes += difference.counts.differ == 0
                ? "no figure differs"
-               : counted(difference.counts.differ, "figure") +
-                     (difference.counts.differ == 1 ? " differs" : " differ") + " (*)";
+               : counted(difference.counts.differ, "figure differs", "figures differ") + " (*)";
   notes += ": Holm over " + counted(difference.counts.compared, "figure") +
            " at a family level of " + number_text(difference_level) + "\n";
   return text + wrapped(notes, output_width(), 2);

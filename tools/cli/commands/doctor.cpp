@@ -8,6 +8,7 @@
 #include "engine/run/run.h"
 #include "engine/scenario/world.h"
 #include "kernels/backends.h"
+#include "kernels/counted.h"
 #include "kernels/cuda/status/status.h"
 #include "kernels/host.h"
 #include "kernels/parallel_for.h"
@@ -149,8 +150,9 @@ ExitCode doctor(const DoctorArguments&) {
   const Provenance program = provenance();
   std::cout << "headlab " << program.version << " (git " << program.git << ", "
             << program.build_type << " build, " << program.compiler << ")\n"
-            << "processor: " << make_backend("cpu")->device() << ", " << thread_count(0)
-            << (thread_count(0) == 1 ? " thread" : " threads") << limit_text() << "\n"
+            << "processor: " << make_backend("cpu")->device() << ", "
+            << counted(static_cast<std::uint64_t>(thread_count(0)), "thread") << limit_text()
+            << "\n"
             << "memory: " << available_text() << "\n"
             << "\nbackends\n";
   std::vector<std::string> names = backend_names();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
 
+#include "kernels/counted.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
 
@@ -162,16 +163,15 @@ std::string median_text(std::vector<double> numbers) {
 }
 
 std::string diversity_text(const HeadDiversity& diversity, const std::string& file) {
-  std::string text = file + "\n" + std::to_string(diversity.layers.size()) +
-                     (diversity.layers.size() == 1 ? " layer" : " layers") + ", H " +
+  std::string text = file + "\n" + counted(diversity.layers.size(), "layer") + ", H " +
                      std::to_string(diversity.heads) + ", d " + std::to_string(diversity.d) +
                      ", k " + std::to_string(diversity.k) + ", temperature " +
                      short_number(diversity.temperature) + ", overlap at bandwidth " +
                      short_number(diversity.bandwidth) + "\n\n" + layer_table(diversity) + "\n";
-  const std::string groups = diversity.groups == diversity.heads
-                                 ? ""
-                                 : " in " + std::to_string(diversity.groups) + " key-value " +
-                                       (diversity.groups == 1 ? "group" : "groups");
+  const std::string groups =
+      diversity.groups == diversity.heads
+          ? ""
+          : " in " + counted(static_cast<std::uint64_t>(diversity.groups), "key-value group");
   text += "random: mean over random heads of that shape" + groups + ", seed " +
           std::to_string(diversity.seed) + "; z: standard deviations from it\n";
   text += "condition: median over heads of largest over smallest singular value of the keys\n";

@@ -2,6 +2,7 @@
 #include "engine/files/models/import_heads.h"
 
 #include "engine/files/models/model_checkpoint.h"
+#include "kernels/counted.h"
 #include "kernels/parallel_for.h"
 #include "tools/cli/commands/commands.h"
 
@@ -42,10 +43,9 @@ std::string table(const HeadFile& file) {
   column("worst", [](const HeadLayer& layer) {
     return short_number(*std::ranges::max_element(layer.condition_numbers));
   });
-  std::string text =
-      file.origin + "\n" + file.architecture + ", " + std::to_string(file.layers.size()) +
-      (file.layers.size() == 1 ? " layer" : " layers") + ", H " + std::to_string(file.heads()) +
-      ", d " + std::to_string(file.d()) + ", k " + std::to_string(file.k());
+  std::string text = file.origin + "\n" + file.architecture + ", " +
+                     counted(file.layers.size(), "layer") + ", H " + std::to_string(file.heads()) +
+                     ", d " + std::to_string(file.d()) + ", k " + std::to_string(file.k());
   if (file.kv_heads != file.heads()) {
     text += ", " + std::to_string(file.kv_heads) + " of keys";
   }

@@ -224,9 +224,9 @@ ExitCode run_shard(const RunArguments& arguments, const std::shared_ptr<const Sc
   const auto part = std::make_shared<const Scenario>(scenario_of(*scenario, share));
   const std::uint64_t asked = replicates_of(share);
   if (!arguments.quiet) {
-    std::cerr << "headlab: " << shard_text(share) << " (" << share.chosen_by << "): " << asked
-              << " replicates of " << share.parts.size() << " of " << scenario->conditions.size()
-              << (scenario->conditions.size() == 1 ? " condition\n" : " conditions\n");
+    std::cerr << "headlab: " << shard_text(share) << " (" << share.chosen_by
+              << "): " << counted(asked, "replicate") << " of " << grouped(share.parts.size())
+              << " of " << counted(scenario->conditions.size(), "condition") << "\n";
   }
   std::optional<Checkpoint> begun;
   std::error_code none;
