@@ -84,8 +84,25 @@ def label(figure: str) -> str:
     return _engine.labels().get(figure, figure)
 
 
+def _legend_above_data(ax: Axes, handles: Sequence[Any], title: str | None) -> None:
+    """At the top of the axes, in as many columns as they hold, over room that has no data."""
+    for columns in range(min(len(handles), 4), 0, -1):
+        drawn = ax.legend(handles=handles, title=title, fontsize="small", loc="upper right", ncols=columns)
+        box, axes = drawn.get_window_extent(), ax.get_window_extent()
+        if box.width <= axes.width:
+            break
+    share = box.height / axes.height + 0.04
+    if share > 0.6 or not ax.get_autoscaley_on():
+        return
+    scale = ax.yaxis.get_transform()
+    low, high = (float(scale.transform(end)) for end in ax.get_ylim())
+    top = float(scale.inverted().transform(high + (high - low) * share / (1 - share)))
+    ax.update_datalim([(0.0, top)], updatex=False)
+    ax.autoscale_view(scalex=False)
+
+
 def legend(ax: Axes, title: str = "", handles: Sequence[Any] | None = None) -> None:
-    """Beside the axes, where the layout makes room for it."""
+    """Beside the axes, where the layout makes room for it, else above the data."""
     figure: Any = ax.figure
     known = list(handles) if handles is not None else ax.get_legend_handles_labels()[0]
     if len(known) > MAX_ENTRIES:
@@ -96,7 +113,7 @@ def legend(ax: Axes, title: str = "", handles: Sequence[Any] | None = None) -> N
         note = f"{len(known) - len(some)} of {len(known)} not listed"
         known = [*some, Line2D([], [], linestyle="none", label=note)]
     if figure.get_layout_engine() is None:
-        ax.legend(handles=known, title=title or None, fontsize="small")
+        _legend_above_data(ax, known, title or None)
     else:
         ax.legend(
             handles=known, title=title or None, fontsize="small", frameon=False,

@@ -88,9 +88,14 @@ class Plots:
     def _count(self) -> int:
         return len(self._r["replicates"])
 
+    def _short(self, name: str) -> str:
+        """A key as the name of its value: the symbol of its words where it counts, as "count" says not what."""
+        symbol = self._words(name).rpartition(" ")[2]
+        return symbol if name.rpartition(".")[2] == "count" and symbol != "count" else name
+
     def _condition(self, condition: int) -> str:
         swept, keys = self._r.swept, self._keys()
-        words = {name: _axes.short_values(swept[key])[condition] for key, name in keys.items()}
+        words = {self._short(name): _axes.short_values(swept[key])[condition] for key, name in keys.items()}
         return ", ".join(word if name in word else f"{name} {word}" for name, word in words.items())
 
     def _groups(self, names: list[str]) -> list[tuple[str, list[int]]]:
@@ -319,10 +324,14 @@ class Plots:
         )
         ax.figure.colorbar(image, ax=ax, label="covariance" + (f" / $10^{{{power}}}$" if power else ""))
         if len(values) <= 8:
-            for (i, j), value in np.ndenumerate(values):
+            words = {at: _axes.both(float(value), float(errors[at])) for at, value in np.ndenumerate(values)}
+            longest = max(len(line) for both in words.values() for line in both)
+            ax.apply_aspect()
+            cell = 72 * ax.get_window_extent().width / ax.figure.dpi / len(values)  # in points
+            for (i, j), both in words.items():
                 ax.text(
-                    j, i, "\n".join(_axes.both(float(value), float(errors[i, j]))), ha="center", va="center",
-                    fontsize=min(9.0, 44 / len(values)), color=_axes.number_colour(image.cmap(image.norm(value))),
+                    j, i, "\n".join(both), ha="center", va="center", fontsize=min(9.0, 1.3 * cell / longest),
+                    color=_axes.number_colour(image.cmap(image.norm(values[i, j]))),
                 )  # fmt: skip
         where = [f"condition {condition}"] if conditions > 1 else []
         where += [self._condition(condition)] if self._r.swept else []

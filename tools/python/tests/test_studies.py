@@ -396,7 +396,7 @@ def test_pictures_of_reports_become_files(small: dict[str, Any], tmp_path: Path)
     r = hl.run(hl.sweep(small, {"data.n": [10, 40, 160], "heads.count": [1, 2]}), replicates=64)
     assert plot.draw(r, tmp_path / "a.svg", "mse", x="n", group="count", width="84mm") == []
     svg = (tmp_path / "a.svg").read_text()
-    assert 'width="84.00mm"' in svg and ">count 2<" in svg
+    assert 'width="84.00mm"' in svg and ">H 2<" in svg
     # A folder gives the bytes of the result.
     r.save(tmp_path / "o")
     plot.draw(tmp_path / "o", tmp_path / "b.svg", "mse", x="n", group="count", width="84mm")
@@ -465,6 +465,19 @@ def test_pictures_of_many_conditions_can_be_read(small: dict[str, Any], subspace
         "heads.subspaces #0", "heads.subspaces #1",
     ]  # fmt: skip
     assert words_of(arrays.convergence()) == ["heads.subspaces #0", "heads.subspaces #1"]
+    matplotlib.pyplot.close("all")
+
+
+def test_pictures_in_given_axes_cover_no_data(small: dict[str, Any]) -> None:
+    r = hl.run(hl.sweep(small | {"heads": small["heads"] | {"count": 4}}, {"data.n": [20, 40]}), replicates=64)
+    for draw in (r.plot.components, r.plot.decomposition, r.plot.convergence):
+        ax = draw(ax=matplotlib.pyplot.subplots(figsize=(4, 3))[1])
+        top = ax.transData.transform((0, float((r["mse"] + 2 * r["mse_mcse"]).max())))[1]
+        assert ax.get_legend().get_window_extent().y0 >= top
+    ax = r.plot.covariance(1, ax=matplotlib.pyplot.subplots(figsize=(4, 3))[1])
+    ax.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert len(boxes) == 16 and not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
     matplotlib.pyplot.close("all")
 
 
