@@ -59,8 +59,8 @@ std::string advice_on_missing_scenario(const std::string& file) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
   std::vector<std::string> beside;
   std::error_code error;
-  for (const std::string& file : names_in(folder.string(), error)) {
-    if (file.ends_with(".toml")) beside.push_back(fs::path(file).stem().string());
+  for (const std::string& other : names_in(folder.string(), error)) {
+    if (other.ends_with(".toml")) beside.push_back(fs::path(other).stem().string());
   }
   const std::string name = path.stem().string();
   if (const std::string near = closest(name, beside); !near.empty()) {
