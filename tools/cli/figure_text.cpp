@@ -19,7 +19,6 @@ namespace {
 
 constexpr const char* dash = "–";
 constexpr std::string_view plus_minus = "±";
-constexpr int max_decimals = 8;
 
 /// Exponent of the leading digit once `number` is rounded to two digits.
 int exponent_of_two_digits(double number) {
@@ -72,7 +71,7 @@ std::string fixed_number(double number, int decimals) {
   return std::isnan(number) ? dash : formatted("%.*f", decimals, number);
 }
 
-std::string figure_text(const Estimate& figure) {
+std::string figure_text(const Estimate& figure, int max_decimals) {
   const double value = figure.value, mcse = figure.mcse;
   if (std::isnan(value)) return dash;
   if (std::isnan(mcse)) return short_number(value) + " ± " + dash;

@@ -15,8 +15,9 @@
 namespace headlab::tools {
 
 /// "0.1234 ± 0.0012": two digits of the standard error, the value to the same decimal place;
-/// "(1.23 ± 0.12)e-09" where that would be long; "–" for what is undefined.
-std::string figure_text(const Estimate& figure);
+/// "(1.23 ± 0.12)e-09" where it needs more than `max_decimals` decimals; "–" for what is
+/// undefined.
+std::string figure_text(const Estimate& figure, int max_decimals = 8);
 
 /// "1.234(12)": the value over 10^exponent, and in parentheses its standard error in units of the
 /// last digit shown; "–" for what is undefined.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/counted.h"
 #include "tools/report/figure.h"
 
 namespace headlab::tools {
@@ -125,9 +126,9 @@ std::vector<Picture> allocation_figures(const Source& source) {
     const std::string text = text_of(member(member(*panel.study, "advice"), "text"));
     std::string sentence = text;
     if (text.empty() && advised != panel.candidates.end()) {
-      const bool one = advised->heads == 1;
-      sentence = axis_number(advised->heads) + (one ? " head" : " heads") + " of dimension " +
-                 axis_number(advised->dim) + (one ? " has" : " have") + " the smallest error, " +
+      const auto heads = static_cast<std::uint64_t>(advised->heads);
+      sentence = counted(heads, "head") + " of dimension " + axis_number(advised->dim) +
+                 (heads == 1 ? " has" : " have") + " the smallest error, " +
                  estimate_text(advised->mse) + ".";
     }
     if (sentence.empty()) continue;

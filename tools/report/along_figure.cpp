@@ -54,12 +54,12 @@ std::string finding_of(const Value& document, const std::vector<PlacedCurve>& sh
 
 Table points_table(const Value& document, const std::vector<PlacedCurve>& all) {
   const std::string min_over = text_of(member(document, "min_over"));
-  Table table{.caption = text_of(member(document, "figure")),
+  Table table{.caption = figure_words(text_of(member(document, "figure"))),
               .error = "MCSE",
               .headings = {"curve", text_of(member(document, "over"))}};
   if (!min_over.empty()) table.headings.push_back(min_over);
   table.headings.insert(table.headings.end(),
-                        {text_of(member(document, "figure")), "may be the lowest"});
+                        {figure_words(text_of(member(document, "figure"))), "may be the lowest"});
   for (const auto& [of, curve] : all) {
     const Value::Array& points = items_of(member(*of, "points"));
     for (std::size_t i = 0; i < points.size(); ++i) {

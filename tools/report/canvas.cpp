@@ -2,6 +2,7 @@
 #include "tools/report/canvas.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <sstream>
 
@@ -143,12 +144,16 @@ std::string power_at_the_end(const std::string& text) {
 }  // namespace
 
 double text_width(const std::string& text) {
-  std::size_t longest = 0;
+  constexpr double capital = 1.3;  // of the width of a small letter
+  double longest = 0;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    longest = std::max(longest, character_count(line));
+    const auto capitals = static_cast<double>(
+        std::ranges::count_if(line, [](unsigned char c) { return std::isupper(c) != 0; }));
+    longest =
+        std::max(longest, static_cast<double>(character_count(line)) + (capital - 1) * capitals);
   }
-  return character_width * static_cast<double>(longest);
+  return character_width * longest;
 }
 
 double text_height(const std::string& text) {

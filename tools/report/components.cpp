@@ -325,7 +325,7 @@ std::string components_finding(const ComponentsPicture& picture) {
   return "The smallest " + name + " is " + estimate_text(mse(low)) + " at " +
          picture.sweep.condition_text(low) + ", the largest " + estimate_text(mse(high)) + " at " +
          picture.sweep.condition_text(high) +
-         (most ? "; the " + most->name + " differs most, by about " + shown_number(difference, 2)
+         (most ? "; the " + most->name + " differs most, by about " + measured_number(difference, 2)
                : "") +
          ".";
 }
@@ -351,7 +351,7 @@ Table components_table(const ComponentsPicture& picture) {
     const std::string& key = picture.first().key;
     if (picture.compared) {
       row.push_back(
-          shown_number(number_of(member(member(member(condition, "theory"), key), "value")), 6));
+          measured_number(number_of(member(member(member(condition, "theory"), key), "value")), 6));
     }
     const Estimate mse = estimate_of(member(condition, key));
     if (picture.has_relative) row.push_back(percent_text(mse.mcse / std::abs(mse.value)));

@@ -173,17 +173,17 @@ std::vector<Picture> decomposition_figures(const Source& source) {
   for (const Stack& stack : all) {
     if (stack.mse < best->mse) best = &stack;
     std::vector<std::string> row = {stack.label.empty() ? "the only condition" : stack.label,
-                                    shown_number(stack.mse)};
+                                    measured_number(stack.mse)};
     for (const double term : stack.terms) row.push_back(percent_text(term / stack.mse));
     table.rows.push_back(row);
   }
   const std::vector<std::size_t> some = sweep.thinned(max_bars);
   std::vector<Stack> shown = stacks_of(conditions, some, sweep.condition_texts(some), terms);
   if (shown.empty()) shown = {*best};
-  const std::string where =
-      best->label.empty()
-          ? "Of the MSE of " + shown_number(best->mse) + ", "
-          : "At " + best->label + ", where the MSE is smallest (" + shown_number(best->mse) + "), ";
+  const std::string where = best->label.empty()
+                                ? "Of the MSE of " + measured_number(best->mse) + ", "
+                                : "At " + best->label + ", where the MSE is smallest (" +
+                                      measured_number(best->mse) + "), ";
   const std::string finding = best->mse > 0
                                   ? where + shares_text(*best, terms) + "."
                                   : "The smallest MSE is not positive, so that it has no shares.";

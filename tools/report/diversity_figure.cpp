@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/counted.h"
 #include "tools/report/figure.h"
 #include "tools/report/heat_map.h"
 
@@ -106,7 +107,7 @@ std::string alike_sentence(const std::vector<HeadMatrix>& matrices, const PairEx
       }
     }
   }
-  const std::string cosine = shown_number(most.highest, 3);
+  const std::string cosine = measured_number(most.highest, 3);
   if (ties > 1) {
     return std::to_string(ties) + " pairs of heads are most alike, with a mean squared cosine of " +
            cosine + ": heads " + pair_text(most.high) + " of " + matrices[where].title +
@@ -129,17 +130,16 @@ std::vector<Picture> diversity_figures(const Source& source) {
     const IndexAt* most = nullptr;
     std::size_t below = 0, above = 0;
     for (const IndexAt& at : panel.layers) {
-      table.rows.push_back({axis_number(at.layer), panel.name, shown_number(at.value),
-                            shown_number(at.upper_bound), shown_number(at.random_mean),
-                            shown_number(at.random_sd), shown_number(at.z, 3)});
+      table.rows.push_back({axis_number(at.layer), panel.name, measured_number(at.value),
+                            measured_number(at.upper_bound), measured_number(at.random_mean),
+                            measured_number(at.random_sd), measured_number(at.z, 3)});
       if (at.z < -random_errors) ++below;
       if (at.z > random_errors) ++above;
       if (most == nullptr || std::abs(at.z) > std::abs(most->z)) most = &at;
     }
     if (!std::isfinite(most->z)) continue;
-    const std::string count = std::to_string(panel.layers.size());
     const auto in_layers = [&](std::size_t some, const char* where) {
-      return std::to_string(some) + where + count + (count == "1" ? " layer" : " layers");
+      return std::to_string(some) + where + counted(panel.layers.size(), "layer");
     };
     finding +=
         (finding.empty() ? "" : " ") + ("The " + panel.name) + " index is " +
@@ -148,7 +148,7 @@ std::vector<Picture> diversity_figures(const Source& source) {
          : below == 0       ? "above random heads by more than 2 sd in " + in_layers(above, " of ")
                       : "farther than 2 sd below random heads in " + in_layers(below, " of ") +
                             ", above in " + std::to_string(above)) +
-        "; farthest is layer " + axis_number(most->layer) + " (z " + shown_number(most->z, 3) +
+        "; farthest is layer " + axis_number(most->layer) + " (z " + measured_number(most->z, 3) +
         ").";
   }
   if (finding.empty()) finding = "There are no random heads to compare with.";
@@ -176,8 +176,9 @@ std::vector<Picture> alike_figures(const Source& source) {
   std::size_t where = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (!all[i].found) continue;
-    table.rows.push_back({matrices[i].title, pair_text(all[i].high), shown_number(all[i].highest),
-                          pair_text(all[i].low), shown_number(all[i].lowest)});
+    table.rows.push_back({matrices[i].title, pair_text(all[i].high),
+                          measured_number(all[i].highest), pair_text(all[i].low),
+                          measured_number(all[i].lowest)});
     if (most == nullptr || all[i].highest > most->highest) most = &all[i], where = i;
   }
   return {

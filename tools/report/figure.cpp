@@ -14,18 +14,6 @@
 namespace headlab::tools {
 namespace {
 
-/// A text in which no line breaks before a percent sign, or around ±.
-std::string kept_together(std::string text) {
-  for (const auto& [from, to] : {std::pair(" ± ", "\u00a0±\u00a0"), std::pair("± ", "±\u00a0"),
-                                 std::pair(" %", "\u00a0%")}) {
-    const std::string_view part = from;
-    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
-      text.replace(at, part.size(), to);
-    }
-  }
-  return text;
-}
-
 struct PictureEntry {
   const char* name;
   std::vector<SourceKind> kinds;
@@ -65,7 +53,7 @@ std::string thin_rows(Table& table, std::size_t most) {
   std::vector<std::vector<std::string>> rows;
   for (const std::size_t i : spread(count, most)) rows.push_back(table.rows[i]);
   table.rows = std::move(rows);
-  return "The table has " + std::to_string(most) + " of " + std::to_string(count) + " rows.";
+  return "The table has " + grouped(most) + " of " + grouped(count) + " rows.";
 }
 
 }  // namespace
@@ -74,11 +62,11 @@ std::string figure_html(const Picture& figure, std::size_t number) {
   const std::string id = "figure-" + std::to_string(number);
   std::string caption =
       element("strong", "Plot " + std::to_string(number) + ". " + prose(figure.title) + ".") + " " +
-      prose(kept_together(figure.finding));
+      prose(figure.finding);
   Table table = figure.table;
   const std::string note = sentences({figure.note, thin_rows(table, figure.max_rows)});
   if (!note.empty()) {
-    caption += " " + element("span", {{"class", "note"}}, prose(kept_together(note)));
+    caption += " " + element("span", {{"class", "note"}}, prose(note));
   }
   // The style shows the one that the window has room for.
   std::string text =
@@ -183,8 +171,8 @@ Canvas draw_panels(double width, const std::vector<AxesPanel>& panels, const Pan
 }
 
 std::string estimate_text(const Estimate& estimate) {
-  return std::isnan(estimate.mcse) ? shown_number(estimate.value)
-                                   : with_minus_sign(figure_text(estimate));
+  return std::isnan(estimate.mcse) ? measured_number(estimate.value)
+                                   : with_minus_sign(figure_text(estimate, table_decimals));
 }
 
 std::string percent_text(double share) {
@@ -207,7 +195,7 @@ std::string sentences(const std::vector<std::string>& all) {
 
 std::string shows_text(std::size_t shown, std::size_t all, const std::string& what_and_end) {
   if (shown >= all) return "";
-  return "Shows " + std::to_string(shown) + " of " + std::to_string(all) + " " + what_and_end;
+  return "Shows " + grouped(shown) + " of " + grouped(all) + " " + what_and_end;
 }
 
 bool have_covariance(const Value::Array& conditions) {

@@ -68,7 +68,7 @@ std::string extremes_sentence(const HeadMatrix& matrix, const PairExtremes& extr
   // Without its error a number has three digits.
   const auto number = [&](std::size_t a, std::size_t b) {
     const Estimate one = matrix.estimate(a, b);
-    return std::isnan(one.mcse) ? shown_number(one.value, 3) : estimate_text(one);
+    return std::isnan(one.mcse) ? measured_number(one.value, 3) : estimate_text(one);
   };
   const std::string highest = number(h, l), lowest = number(g, m);
   std::string text = matrix.title.empty() ? "" : "At " + matrix.title + " ";

@@ -2,6 +2,7 @@
 #include "tools/report/labels.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <set>
 #include <sstream>
@@ -109,7 +110,17 @@ std::string in_lines(const std::string& text, std::size_t length) {
   };
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ' ');) {
-    if (!line.empty() && character_count(line) + 1 + character_count(word) > length) end_line();
+    if (!line.empty() && character_count(line) + 1 + character_count(word) > length) {
+      // A value goes with the name in front of it.
+      const std::size_t space = line.rfind(' ');
+      const bool is_value = std::isdigit(static_cast<unsigned char>(word[0])) != 0;
+      const std::string name =
+          is_value && space != std::string::npos ? line.substr(space + 1) : std::string();
+      const bool goes_on = !name.empty() && character_count(name + " " + word) <= length;
+      if (goes_on) line.resize(space);
+      end_line();
+      if (goes_on) line = name;
+    }
     line += (line.empty() ? "" : " ") + word;
     for (std::size_t all = character_count(line); all > length; all = character_count(line)) {
       const std::string rest = part_of(line, length, all);

@@ -20,7 +20,7 @@ std::vector<std::string> distinct_labels(const std::vector<std::string>& texts, 
 bool is_number_text(const std::string& text);
 
 /// A text in lines of at most `length` characters with '\n' between them; only words that are
-/// longer are cut.
+/// longer are cut, and a value stays with the name in front of it.
 std::string in_lines(const std::string& text, std::size_t length);
 
 /// Labels that tell texts apart, each in at most so many such lines.

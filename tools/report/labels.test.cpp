@@ -53,6 +53,7 @@ TEST(Labels, HaveLinesOfWholeWords) {
   EXPECT_EQ(in_lines("student_t df=3 scale=0.5", 14), "student_t df=3\nscale=0.5");
   EXPECT_EQ(in_lines("abcdefgh ij", 5), "abcde\nfgh\nij");
   EXPECT_EQ(in_lines("", 5), "");
+  EXPECT_EQ(in_lines("smooth cosines, sd 0.3, haar", 18), "smooth cosines,\nsd 0.3, haar");
   EXPECT_EQ(labels_in_lines({"a first=1 last=1", "a first=1 last=2"}, 9, 2),
             (Texts{"a first=1\nlast=1", "a first=1\nlast=2"}));
   // Too long for its lines a text is shortened.

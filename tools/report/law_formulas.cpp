@@ -15,11 +15,12 @@
 #include "engine/scenario/mechanism/mechanism.h"
 #include "tools/report/markup.h"
 #include "tools/report/mathml.h"
+#include "tools/report/sweep.h"
 
 namespace headlab::tools {
 namespace {
 
-constexpr std::size_t longest_parameter = 160;
+constexpr std::size_t longest_parameter = 100;
 constexpr std::size_t max_values_of_parameter = 6;
 
 /// The letter of a parameter in formulas, as docs/laws.md has it; of others their name.
@@ -95,7 +96,7 @@ std::string parameters_html(const std::vector<const Value*>& laws) {
       list += " or … (" + std::to_string(values.size()) + " values)";
     }
   }
-  return list.empty() ? "" : element("p", {{"class", "note"}}, escaped(list));
+  return list.empty() ? "" : element("p", {{"class", "note"}}, prose(list));
 }
 
 const Value& stages_of(const Value& condition) {
@@ -281,7 +282,8 @@ std::string metric_formula(const std::string& metric) {
       {"entropy", "- frac{1}{H n} sum_{h, i, j} A_{h, i j} log A_{h, i j}"},
       {"dobrushin",
        "frac{1}{H} sum_h τ(A_h), τ(A) = max_{i, j} frac{1}{2} sum_k |A_{i k} - A_{j k}|"},
-      {"residual_factor", "frac{1}{H} sum_h frac{|C A_h|^2}{n - 1}, C = I - frac{1 1^T}{n}"},
+      {"residual_factor",
+       "frac{1}{H} sum_h frac{|C A_h|^2}{n - 1}, C_{i j} = 1[i = j] - frac{1}{n}"},
       {"self_weight", "frac{1}{H n} sum_{h, i} A_{h, i i}"},
       {"rollout_dobrushin", "τ(P_l), P_l = frac{s I + b \"mean\"_h A_h}{s + b} P_{l - 1}"},
       {"sink_fidelity", "min_{j < n} max_{k ≤ l} P_{k, n j}"},
@@ -299,6 +301,19 @@ std::string metric_formula(const std::string& metric) {
   return found == all.end() ? "" : found->second;
 }
 
+std::string metric_words(const std::string& metric) {
+  static const std::map<std::string, std::string> all = {
+      {"residual_share", "share of the residual"},
+      {"cosine", "mean cosine"},
+      {"participation", "participation ratio"},
+      {"entropy", "entropy (nats)"},
+      {"dobrushin", "Dobrushin coefficient"},
+      {"rollout_dobrushin", "Dobrushin coefficient of the rollout"},
+      {"dong", "norm-like residual of Dong et al."}};
+  const auto found = all.find(metric);
+  return found == all.end() ? figure_words(metric) : found->second;
+}
+
 std::string law_html(const std::string& family, const std::vector<const Value*>& laws) {
   const std::string name = text_of(member(*laws.front(), "law"));
   const LawDescription law = description_of(family, name);
@@ -312,7 +327,7 @@ std::string law_html(const std::string& family, const std::vector<const Value*>&
   std::string summary = law.summary;
   // A summary is written for terminals.
   for (std::size_t at; (at = summary.find("<=")) != std::string::npos;) summary.replace(at, 2, "≤");
-  text += formula.empty() ? escaped(summary) : mathml(formula);
+  text += formula.empty() ? prose(summary) : mathml(formula);
   return text + parameters_html(laws);
 }
 
@@ -340,7 +355,7 @@ std::string mechanism_html(const Value::Array& conditions) {
   for (const Variant& one : variants_of(conditions)) {
     const Definition& definition = one.definition;
     std::string text =
-        element("strong", escaped(definition.title)) + ": " + escaped(definition.words);
+        element("strong", escaped(definition.title)) + ": " + prose(definition.words);
     if (one.parameters.size() < conditions.size()) text += " In some conditions.";
     if (!definition.formula.empty()) text += mathml(definition.formula, true);
     std::vector<const Value*> parameters;

@@ -12,6 +12,9 @@ namespace headlab::tools {
 /// The formula of a metric of layers in the notation of mathml(); empty where it has none.
 std::string metric_formula(const std::string& metric);
 
+/// "share of the residual" of "residual_share": the words of a metric of layers.
+std::string metric_words(const std::string& metric);
+
 /// A law with its formula (else its summary) and its parameters, as the content of a <dd>; `laws`
 /// differ in their parameters alone, and there is at least one.
 std::string law_html(const std::string& family, const std::vector<const Value*>& laws);

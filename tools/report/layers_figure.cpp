@@ -8,6 +8,7 @@
 #include "engine/moments/layer_estimates.h"
 #include "kernels/counted.h"
 #include "tools/report/figure.h"
+#include "tools/report/law_formulas.h"
 #include "tools/report/sweep.h"
 
 namespace headlab::tools {
@@ -23,10 +24,10 @@ struct DepthSeries {
   const Value* condition = nullptr;
 
   const Value::Array& layers() const { return items_of(member(*condition, "layers")); }
-  Estimate at(std::size_t layer, const char* metric) const {
+  Estimate at(std::size_t layer, const std::string& metric) const {
     return estimate_of(member(layers()[layer], metric));
   }
-  double computed(std::size_t layer, const char* metric) const {
+  double computed(std::size_t layer, const std::string& metric) const {
     const Value::Array& closed = items_of(member(member(*condition, "theory"), "layers"));
     if (layer >= closed.size()) return std::nan("");
     return estimate_of(member(closed[layer], metric)).value;
@@ -44,8 +45,8 @@ struct DepthSeries {
 };
 
 struct DepthPanel {
-  const char* metric;
-  const char* title;
+  std::string metric;
+  std::string title;
 };
 
 /// One metric of every series.
@@ -177,12 +178,11 @@ std::vector<Picture> layers_figures(const Source& source) {
   const std::string bands =
       sentences({std::string(has_errors ? "Bands are ± 2 Monte Carlo standard errors." : ""),
                  compared ? "Finely dotted: closed forms." : ""});
-  const std::vector<DepthPanel> residual = {{"log_residual", "log residual"}};
+  const std::vector<DepthPanel> residual = {{"log_residual", metric_words("log_residual")}};
   std::vector<DepthPanel> others;
-  for (const DepthPanel& panel :
-       {DepthPanel{"residual_share", "share of the residual"}, DepthPanel{"cosine", "mean cosine"},
-        DepthPanel{"participation", "participation ratio"}, DepthPanel{"entropy", "entropy (nats)"},
-        DepthPanel{"dobrushin", "Dobrushin coefficient"}, DepthPanel{"diameter", "diameter"}}) {
+  for (const char* metric :
+       {"residual_share", "cosine", "participation", "entropy", "dobrushin", "diameter"}) {
+    const DepthPanel panel{metric, metric_words(metric)};
     const bool has = std::ranges::any_of(all, [&](const DepthSeries& one) {
       for (std::size_t l = 0; l < one.layers().size(); ++l) {
         if (std::isfinite(one.at(l, panel.metric).value)) return true;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <sstream>
 
@@ -42,10 +44,9 @@ std::string class_of_cell(const std::string& text, bool first) {
 
 /// Where a wide table has to fit, an estimate may break before its ±.
 std::string cell_html(const std::string& text) {
-  if (text.starts_with("± ") || text.starts_with("≥ ")) return element("span", prose(text));
   const std::size_t sign = text.find(" ± ");
   if (sign == std::string::npos) return prose(text);
-  return prose(text.substr(0, sign)) + " " + element("span", prose(text.substr(sign + 1)));
+  return prose(text.substr(0, sign)) + " " + prose(text.substr(sign + 1));
 }
 
 /// Characters in front of the decimal point of a number or an estimate, nothing for words.
@@ -83,6 +84,71 @@ std::string tag(const char* name, const Attributes& attributes) {
   return text;
 }
 
+constexpr std::size_t longest_whole = 32;  ///< characters that fit in a narrow window
+
+/// Text as HTML, its symbols with their subscripts.
+std::string with_symbols(std::string_view text) {
+  std::string html;
+  std::size_t shown = 0;
+  for (std::size_t end = 3; end <= text.size(); ++end) {
+    const char after = end < text.size() ? text[end] : ' ';
+    const bool goes_on = std::isalnum(static_cast<unsigned char>(after)) != 0 || after == '_';
+    if (goes_on || !ends_in_symbol(text.substr(0, end))) continue;
+    html += escaped(text.substr(shown, end - 3 - shown)) + element("i", text.substr(end - 3, 1)) +
+            element("sub", element("i", text.substr(end - 1, 1)));
+    shown = end;
+  }
+  return html + escaped(text.substr(shown));
+}
+
+bool is_operator(std::string_view word) {
+  constexpr std::string_view all[] = {"±", "=", "≠",  "<",  "≤", ">", "≥", "≈",
+                                      "×", "·", "<=", ">=", "~", "+", "−"};
+  return std::ranges::find(all, word) != std::end(all);
+}
+
+/// True of "bandwidth", "(z" and "d_k", which a value may follow, and not of words such as "of".
+bool is_name(std::string_view word) {
+  constexpr std::string_view others[] = {"a",    "and",  "as",  "at", "by",   "for",
+                                         "from", "in",   "is",  "of", "on",   "or",
+                                         "over", "than", "the", "to", "where"};
+  if (std::ranges::find(others, word) != std::end(others)) return false;
+  while (word.starts_with('(') || word.starts_with('[')) word.remove_prefix(1);
+  return !word.empty() && std::ranges::all_of(word, [](char c) {
+    return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_';
+  });
+}
+
+/// True of "1/H)" and "(R", beside which a hyphen is a minus, and no dash.
+bool is_term(std::string_view word) {
+  while (!word.empty() && (word.front() == '(' || word.front() == '|')) word.remove_prefix(1);
+  const auto letters = std::ranges::find_if_not(
+      word, [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; });
+  return letters - word.begin() <= 1;
+}
+
+/// True where a bracket is open: "[a,", or that of a function, "N(0,".
+bool is_open(std::string_view expression) {
+  const std::size_t square = expression.rfind('['), round = expression.rfind('(');
+  const auto is_left_open = [&](std::size_t at, char end) {
+    return at != std::string_view::npos && expression.find(end, at) == std::string_view::npos;
+  };
+  return is_left_open(square, ']') ||
+         (is_left_open(round, ')') && round > 0 &&
+          std::isalnum(static_cast<unsigned char>(expression[round - 1])) != 0);
+}
+
+/// True where no line may end between an expression and the next word.
+bool goes_on(std::string_view expression, std::string_view word) {
+  const std::string_view last = expression.substr(expression.rfind(' ') + 1);
+  const auto divides = [](std::string_view sign) { return sign == "-" || sign == "/"; };
+  const bool is_value =
+      word.starts_with("−") || (!word.empty() && std::isdigit(static_cast<unsigned char>(word[0])));
+  return is_open(expression) || (divides(word) && is_term(last)) ||
+         (divides(last) && is_term(word)) || is_operator(last) || is_operator(word) ||
+         word.starts_with('%') || (is_name(last) && is_value);
+}
+
 }  // namespace
 
 std::string escaped(std::string_view text) {
@@ -111,16 +177,31 @@ bool ends_in_symbol(std::string_view text) {
 
 std::string prose(std::string_view text) {
   std::string html;
-  std::size_t shown = 0;
-  for (std::size_t end = 3; end <= text.size(); ++end) {
-    const char after = end < text.size() ? text[end] : ' ';
-    const bool goes_on = std::isalnum(static_cast<unsigned char>(after)) != 0 || after == '_';
-    if (goes_on || !ends_in_symbol(text.substr(0, end))) continue;
-    html += escaped(text.substr(shown, end - 3 - shown)) + element("i", text.substr(end - 3, 1)) +
-            element("sub", element("i", text.substr(end - 1, 1)));
-    shown = end;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const auto end_of_word = [&](std::size_t at) {
+      return std::min(text.find(' ', at), text.size());
+    };
+    std::size_t end = end_of_word(begin);
+    bool breaks = std::ranges::any_of(
+        std::initializer_list<std::string_view>{"/", "–", "|"}, [&](std::string_view sign) {
+          return text.substr(begin, end - begin).find(sign) != std::string_view::npos;
+        });
+    while (end < text.size()) {
+      const std::size_t next = end_of_word(end + 1);
+      const bool fits = character_count(text.substr(begin, next - begin)) <= longest_whole;
+      if (!fits || !goes_on(text.substr(begin, end - begin), text.substr(end + 1, next - end - 1)))
+        break;
+      breaks = true;
+      end = next;
+    }
+    const std::string_view part = text.substr(begin, end - begin);
+    const bool whole = breaks && character_count(part) <= longest_whole;
+    html +=
+        (begin == 0 ? "" : " ") +
+        (whole ? element("span", {{"class", "whole"}}, with_symbols(part)) : with_symbols(part));
+    begin = end + 1;
   }
-  return html + escaped(text.substr(shown));
+  return html;
 }
 
 std::string element(const char* name, const Attributes& attributes, std::string_view content) {

@@ -16,7 +16,9 @@ std::string escaped(std::string_view text);
 /// True of a text that ends in a symbol with a subscript, d_k or d_v.
 bool ends_in_symbol(std::string_view text);
 
-/// Text as HTML, its symbols with their subscripts.
+/// Text as HTML: symbols with their subscripts, and no line that ends within an expression - around
+/// an operator, before a percent sign, between a name and its value, within [a, b], at a slash -
+/// of at most 32 characters.
 std::string prose(std::string_view text);
 
 using Attributes = std::vector<std::pair<const char*, std::string>>;

@@ -7,6 +7,7 @@
 
 #include "tools/report/canvas.h"
 #include "tools/report/mathml.h"
+#include "tools/report/testing/pages.h"
 
 namespace headlab::tools {
 namespace {
@@ -34,14 +35,14 @@ TEST(Markup, ACaptionSaysWhatErrorsAreWhereOneIsShown) {
   Table table{.caption = "c", .error = "MCSE", .headings = {"h"}, .rows = {{"1"}}};
   EXPECT_EQ(table_element(table).find("MCSE"), std::string::npos);
   table.rows = {{"1 ± 0.1"}};
-  EXPECT_NE(table_element(table).find(">c: value ± MCSE<"), std::string::npos);
+  EXPECT_TRUE(contains(table_element(table), ">c: value ± MCSE<"));
 }
 
 TEST(Markup, NamesOfRowsStayOnALineAndLongWordsBreak) {
   const std::string word(41, 'x');
-  const std::string text = table_element(
+  const std::string text = as_read(table_element(
       {.headings = {"a", "b"},
-       .rows = {{"angles 0.3927", word}, {"a name that needs more than a line", "b c"}}});
+       .rows = {{"angles 0.3927", word}, {"a name that needs more than a line", "b c"}}}));
   EXPECT_NE(text.find("<th scope=\"row\" class=\"n\">angles 0.3927</th><td class=\"long\">"),
             std::string::npos);
   EXPECT_NE(text.find("<th scope=\"row\">a name that needs more than a line</th><td>b c</td>"),
@@ -50,7 +51,8 @@ TEST(Markup, NamesOfRowsStayOnALineAndLongWordsBreak) {
 
 TEST(Markup, KeepsEstimatesInOnePiece) {
   const std::string text = table_element({.headings = {"a"}, .rows = {{"r", "1 ± 2", "12"}}});
-  EXPECT_NE(text.find("<td class=\"n\">1 <span>± 2</span></td><td>12</td>"), std::string::npos);
+  EXPECT_NE(text.find("<td class=\"n\">1 <span class=\"whole\">± 2</span></td><td>12</td>"),
+            std::string::npos);
 }
 
 TEST(Markup, PutsDecimalPointsOfAColumnUnderOneAnother) {
@@ -95,6 +97,7 @@ TEST(Mathml, ReadsScriptsFractionsAndSums) {
   EXPECT_TRUE(has("sqrt{2}", "<msqrt><mrow><mn>2</mn></mrow></msqrt>"));
   EXPECT_TRUE(has("\"a < b\"", "<mtext>a &lt; b</mtext>"));
   EXPECT_TRUE(has("a < b - θ", "<mo>&lt;</mo><mi>b</mi><mo>−</mo><mi>θ</mi>"));
+  EXPECT_TRUE(has("U(-1, 1)", "<mo form=\"prefix\">−</mo><mn>1</mn>"));
   EXPECT_FALSE(has("a_h", "<msup>"));
   // Brackets enclose, a power is of what they enclose, and only a fraction makes them high.
   EXPECT_TRUE(has("(a - b)^2", "<msup><mrow><mo stretchy=\"false\">(</mo><mi>a</mi><mo>−</mo>"));
@@ -119,7 +122,7 @@ TEST(Mathml, ReadsScriptsFractionsAndSums) {
 }
 
 TEST(Markup, SetsTheSymbolsOfDimensionsWithSubscripts) {
-  EXPECT_EQ(prose("best d_k, d_v < 3"),
+  EXPECT_EQ(as_read(prose("best d_k, d_v < 3")),
             "best <i>d</i><sub><i>k</i></sub>, <i>d</i><sub><i>v</i></sub> &lt; 3");
   EXPECT_EQ(prose("d_k"), "<i>d</i><sub><i>k</i></sub>");
   for (const char* plain : {"", "d", "d_", "d_kk", "ad_k", "_d_k", "d_k2", "d_x"}) {
@@ -136,6 +139,19 @@ TEST(Markup, SetsTheSymbolsOfDimensionsWithSubscripts) {
             std::string::npos)
       << svg;
   EXPECT_NE(svg.find(">d_kk</text>"), std::string::npos) << svg;
+}
+
+TEST(Markup, NoLineEndsWithinAnExpression) {
+  const auto whole = [](const std::string& part) {
+    return "<span class=\"whole\">" + part + "</span>";
+  };
+  EXPECT_EQ(prose("errors fall as 1/√R, and so on"),
+            "errors fall as " + whole("1/√R,") + " and so on");
+  EXPECT_EQ(prose("off (z −19.2) by 5 %."), "off " + whole("(z −19.2)") + " by " + whole("5 %."));
+  EXPECT_EQ(prose("n 200, bandwidth 0.1"), whole("n 200,") + " " + whole("bandwidth 0.1"));
+  EXPECT_EQ(prose("of (1 - 1/H) C, X ~ N(0, I)"),
+            "of " + whole("(1 - 1/H)") + " C, " + whole("X ~ N(0, I)"));
+  EXPECT_EQ(prose("100, 200 (few, all) - or more"), "100, 200 (few, all) - or more");
 }
 
 TEST(Markup, RaisesPowersOfTenInPictures) {

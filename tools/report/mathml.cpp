@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/report/mathml.h"
 
+#include <algorithm>
+
 #include "tools/report/markup.h"
 
 namespace headlab::tools {
@@ -129,9 +131,19 @@ class FormulaReader {
     const std::string_view character = text_.substr(begin, at_ - begin);
     const auto lead = static_cast<unsigned char>(first);
     if (lead == 0xce || lead == 0xcf) return element("mi", character);
-    if (first == '-') return "<mo>−</mo>";
+    if (first == '-') return is_sign(begin) ? "<mo form=\"prefix\">−</mo>" : "<mo>−</mo>";
     if (first == '~') return "<mo>∼</mo>";
     return element("mo", escaped(character));
+  }
+
+  /// True where the minus at `begin` has nothing to subtract from.
+  bool is_sign(std::size_t begin) const {
+    std::string_view before = text_.substr(0, begin);
+    while (before.ends_with(' ')) before.remove_suffix(1);
+    constexpr std::string_view openers[] = {"(", "[", "{", ",", "=", "<", ">", "~", "≤", "≥"};
+    return before.empty() || std::ranges::any_of(openers, [&](std::string_view opener) {
+             return before.ends_with(opener);
+           });
   }
 
   std::string_view text_;

@@ -12,6 +12,7 @@
 #include "engine/files/error.h"
 #include "engine/files/input_file.h"
 #include "engine/files/json_writer.h"
+#include "kernels/counted.h"
 #include "tools/cli/output_folder.h"
 #include "tools/report/figure.h"
 #include "tools/report/markup.h"
@@ -36,16 +37,16 @@ thead th{background:var(--grid)}td ul{margin:0;padding-left:1rem}td p{margin:.3r
 code{overflow-wrap:anywhere}code,pre{font:13px/1.45 ui-monospace,"Liberation Mono",monospace}pre{white-space:pre-wrap;border:1px solid var(--rule);padding:.6rem}
 @media (max-width:30rem){dd{margin-left:.5rem}dd math{font-size:.78em}.claims tr{display:grid}.claims thead{display:none}.claims th,.claims td{width:auto}
 .claims td{border-top:0}.claims td:nth-child(2)::before{content:"holds as: "}.claims td:nth-child(3)::before{content:"fails as, or is open as: "}}
-math{math-style:normal}.n,.n span{white-space:nowrap}th:nth-last-child(n+8)~td.n{white-space:normal}.long{overflow-wrap:anywhere}.scroll tbody th:not(.n){min-width:9em}.files{columns:23rem}code span{white-space:nowrap}dd{overflow-x:auto;overflow-y:hidden;padding-top:.4rem;margin-top:-.4rem}
+math{math-style:normal}.n,.whole{white-space:nowrap}th:nth-last-child(n+8)~td.n{white-space:normal}.long{overflow-wrap:anywhere}.scroll tbody th:not(.n){min-width:9em}.files{columns:23rem}code span{white-space:nowrap}dd{overflow-x:auto;overflow-y:hidden;padding-top:.4rem;margin-top:-.4rem}
 summary{cursor:pointer;color:var(--soft);font-size:.9rem}a{color:var(--c1)}
 .c0{--k:var(--c0)}.c1{--k:var(--c1)}.c2{--k:var(--c2)}.c3{--k:var(--c3)}.c4{--k:var(--c4)}.c5{--k:var(--c5)}.c6{--k:var(--c6)}
 )";
 
 /// On paper what can be folded is open, tables break between rows under repeated heads, and a
-/// picture leaves room on its page for a heading.
+/// picture leaves room on its page for a heading and its caption.
 constexpr const char* print_style = R"(
-body{max-width:none;padding:0;font-size:10.5pt}svg{max-height:225mm}.scroll,details .scroll{overflow:visible;width:auto;max-width:none}td.n{white-space:normal}
-svg,tr,dt,thead,summary{break-inside:avoid}h2,h3,summary,.caption,td p{break-after:avoid}td code,.claims .note{font-size:inherit}figure>div,dt{break-after:avoid}
+body{max-width:none;padding:0;font-size:10.5pt}svg{max-height:195mm}.scroll,details .scroll{overflow:visible;width:auto;max-width:none}td.n{white-space:normal}
+svg,figcaption,tr,dt,li,thead,summary,table:not(.claims):not(:has(tr:nth-child(13))){break-inside:avoid}h2,h3,summary,.caption,td p{break-after:avoid}td code,.claims .note{font-size:inherit}figure>div,dt,p:has(+dl){break-after:avoid}
 dd{overflow:visible}.files{columns:2}table{font-size:7.5pt}.files code{font-size:6.4pt}th,td{padding:.15rem .3rem}.claims tr{break-inside:auto}pre{font-size:8pt}
 thead{display:table-header-group}nav{display:none}summary{list-style:none;font-weight:600}
 details::details-content{content-visibility:visible;block-size:auto}
@@ -140,8 +141,8 @@ std::string thinned_html(const Source& source) {
   const std::size_t shown = source.shown_conditions().size();
   if (shown >= source.conditions) return "";
   return element("p", {{"class", "note"}},
-                 "The report is of " + std::to_string(shown) + " of " +
-                     std::to_string(source.conditions) + " conditions, evenly spaced.") +
+                 "The report is of " + grouped(shown) + " of " +
+                     counted(source.conditions, "condition") + ", evenly spaced.") +
          "\n";
 }
 
@@ -157,13 +158,11 @@ std::string unfinished_html(const Source& source) {
         wanted, number_of(member(member(member(condition, "parameters"), "run"), "replicates")));
   }
   if (least < wanted) {
-    const auto count = [](double number) {
-      return std::to_string(static_cast<std::uint64_t>(number));
-    };
+    const auto count = [](double number) { return grouped(static_cast<std::uint64_t>(number)); };
     text += ": of " + count(wanted) + " training sets " +
             (source.conditions > 1 ? "some conditions have " : "there are ") + count(least);
   }
-  return element("p", element("strong", escaped(text + "."))) + "\n";
+  return element("p", element("strong", prose(text + "."))) + "\n";
 }
 
 /// One source with its sections; `figures` counts those of the page. A source that has the page to

@@ -118,33 +118,39 @@ Canvas draw_grid(const RegimeGrid& grid, const std::vector<RegimeStyle>& styles,
   for (const std::size_t row : rows) settings.push_back(grid.rows[row]);
   // What columns do not need.
   const double room = picture_width - 80 - min_column * static_cast<double>(grid.columns.size());
-  settings = distinct_labels(settings, characters_in(std::max(room, 0.5 * picture_width) / 0.92));
-  for (const std::string& text : settings) left = std::max(left, 20 + 0.92 * text_width(text));
+  settings =
+      labels_in_lines(settings, characters_in(std::max(room, 0.5 * picture_width) / 0.92), 2);
+  double height = cell_height;
+  for (const std::string& text : settings) {
+    left = std::max(left, 20 + 0.92 * text_width(text));
+    height = std::max(height, text_height(text) + 4);
+  }
   for (const std::string& column : grid.columns) heading = std::max(heading, text_width(column));
   std::vector<LegendEntry> legend;
   for (const RegimeStyle& style : styles) legend.push_back({style.color, style.words});
   const double top = legend_height(picture_width, legend) + 0.6 * heading + 22;
   const double width =
       std::min((picture_width - 60 - left) / static_cast<double>(grid.columns.size()), 90.0);
-  Canvas canvas(picture_width, top + cell_height * static_cast<double>(rows.size()) + 12);
+  Canvas canvas(picture_width, top + height * static_cast<double>(rows.size()) + 12);
   draw_legend(canvas, legend);
   for (std::size_t column = 0; column < grid.columns.size(); ++column) {
     const double x = left + width * (static_cast<double>(column) + 0.5);
     canvas.text({x - 4, top - 6}, grid.columns[column], "start", "small", -35);
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const double y = top + cell_height * static_cast<double>(i);
-    canvas.text({left - 8, y + 14}, settings[i], "end", "small label");
+    const double y = top + height * static_cast<double>(i);
+    const double first_line = y + (height - text_height(settings[i])) / 2 + 11;
+    canvas.text({left - 8, first_line}, settings[i], "end", "small label");
     for (std::size_t column = 0; column < grid.columns.size(); ++column) {
       const auto cell = grid.cells.find({rows[i], column});
       const double x = left + width * static_cast<double>(column);
-      canvas.rectangle({x, y, x + width, y + cell_height}, "frame");
+      canvas.rectangle({x, y, x + width, y + height}, "frame");
       if (cell == grid.cells.end()) continue;
       const auto style =
           std::ranges::find(styles, text_of(member(*cell->second, "words")), &RegimeStyle::words);
-      canvas.rectangle({x + 1, y + 1, x + width - 1, y + cell_height - 1},
+      canvas.rectangle({x + 1, y + 1, x + width - 1, y + height - 1},
                        "band c" + std::to_string(style->color));
-      canvas.mark(style->color, {x + width / 2, y + cell_height / 2});
+      canvas.mark(style->color, {x + width / 2, y + height / 2});
     }
   }
   return canvas;
@@ -155,7 +161,7 @@ std::string exponent_text(const Value& cell) {
     if (text_of(member(law, "law")) != "power") continue;
     const Value::Array& interval = items_of(member(law, "interval"));
     if (interval.size() != 2) return "–";
-    const auto text = [](const Value& value) { return shown_number(number_of(value), 3); };
+    const auto text = [](const Value& value) { return measured_number(number_of(value), 3); };
     return text(member(law, "slope")) + " (" + text(interval[0]) + " to " + text(interval[1]) + ")";
   }
   return "–";
@@ -195,7 +201,7 @@ std::vector<Picture> regime_figures(const Source& source) {
   const std::vector<std::size_t> rows = spread(grid.rows.size(), max_settings);
   return {
       {.title = "Where the best dimension grows with n",
-       .finding = "Of " + std::to_string(grid.cells.size()) + " cells: " + finding + ".",
+       .finding = "Of " + counted(grid.cells.size(), "cell") + ": " + finding + ".",
        .draw = [=](double width) { return draw_grid(grid, styles, rows, width); },
        .table = std::move(table),
        .note = sentences({"A row is a setting of the sweep, a column a bandwidth rule with a "

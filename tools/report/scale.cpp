@@ -150,7 +150,12 @@ std::vector<Tick> Scale::decade_ticks(int about) const {
         if (holds(factor * decade)) all.push_back({factor * decade, axis_number(factor * decade)});
       }
     }
-    give_equal_powers(all);
+    // Few of them are read as those of a linear axis.
+    if (!all.empty() && all.back().value < 10 * all.front().value) {
+      label_alike(all);
+    } else {
+      give_equal_powers(all);
+    }
     return all;
   };
   // Where others would crowd, decades alone are enough.
@@ -210,6 +215,14 @@ ScaleKind kind_for_figure(std::span<const double> values) {
 
 std::string shown_number(double value, int digits) {
   return with_minus_sign(short_number(value, digits));
+}
+
+std::string measured_number(double value, int digits) {
+  if (!std::isfinite(value) || value == 0) return shown_number(value, digits);
+  const std::string rounded = formatted("%.*e", digits - 1, value);
+  const int decimals = digits - 1 - std::stoi(rounded.substr(rounded.find('e') + 1));
+  const bool is_plain = decimals <= table_decimals && decimals > -digits;
+  return with_minus_sign(is_plain ? formatted("%.*f", std::max(decimals, 0), value) : rounded);
 }
 
 std::string axis_number(double value) {

@@ -69,6 +69,13 @@ ScaleKind kind_for_figure(std::span<const double> values);
 /// A number of so many digits in words and tables: "0.25", "−3", "–" for NaN.
 std::string shown_number(double value, int digits = 4);
 
+/// Decimals of a number in a table at most: a column whose numbers are of several sizes is read by
+/// its decimal points.
+inline constexpr int table_decimals = 12;
+
+/// A number that was measured or computed, with its last digits where they are 0: "0.2500".
+std::string measured_number(double value, int digits = 4);
+
 /// A number for an axis: "0.25", "−3", "2e−07".
 std::string axis_number(double value);
 

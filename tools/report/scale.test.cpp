@@ -137,6 +137,23 @@ TEST(Scale, GivesEveryTickOfALinearAxisTheSameDecimals) {
   EXPECT_EQ(labels(0, 5e-7), "0 10^−7 2·10^−7 3·10^−7 4·10^−7 5·10^−7");
 }
 
+TEST(Scale, PutsPointsOfANarrowLogarithmicAxisUnderOneAnother) {
+  const std::vector<Tick> ticks = Scale(ScaleKind::logarithmic, 0.03, 0.12, 0, 1).ticks(3);
+  EXPECT_EQ(ticks.back().label, "0.10");
+  EXPECT_EQ(Scale(ScaleKind::logarithmic, 0.03, 12, 0, 1).ticks(9).back().label, "10");
+}
+
+TEST(Scale, WritesMeasuredNumbersWithTheirLastDigits) {
+  EXPECT_EQ(measured_number(0.0206), "0.02060");
+  EXPECT_EQ(measured_number(-2.1, 3), "−2.10");
+  EXPECT_EQ(measured_number(1234), "1234");
+  EXPECT_EQ(measured_number(3.898e-9), "0.000000003898");
+  EXPECT_EQ(measured_number(3e-20), "3.000e−20");
+  EXPECT_EQ(measured_number(0), "0");
+  EXPECT_EQ(measured_number(nan), "–");
+  EXPECT_EQ(estimate_text({.value = 1.30497e-4, .mcse = 7.2e-8}), "0.000130497 ± 0.000000072");
+}
+
 TEST(Scale, WritesTheNumbersOfAnAxisAlike) {
   const std::vector<Tick> ticks = Scale(ScaleKind::logarithmic, 1e-5, 1, 0, 1).ticks();
   EXPECT_EQ(ticks.front().label, "10^−5");

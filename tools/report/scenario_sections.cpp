@@ -65,7 +65,7 @@ std::string laws_html(const Value::Array& conditions, const char* family,
 std::string numbers_html(const Value::Array& conditions, std::initializer_list<const char*> path) {
   std::vector<std::string> values;
   for (const Value* value : values_of(conditions, path)) values.push_back(words_of(*value));
-  return escaped(first_of(values));
+  return prose(first_of(values));
 }
 
 std::string swept_html(const Value::Array& conditions) {
@@ -74,7 +74,7 @@ std::string swept_html(const Value::Array& conditions) {
   for (const SweptKey& key : sweep.keys) {
     std::vector<std::string> values;
     for (const Level& level : key.levels) values.push_back(shortened(level.text, 60));
-    items += element("li", escaped(key.title() + ": " + first_of(values)));
+    items += element("li", prose(key.title() + ": " + first_of(values)));
   }
   return items.empty() ? "" : element("ul", items);
 }
@@ -229,7 +229,7 @@ std::vector<Section> run_sections(const Source& source) {
                   axis_number(least) + (least < most ? " to " + axis_number(most) : ""));
     }
   } else {
-    methods.add("closed form", escaped(in_words(text_of(member(first, "source")))));
+    methods.add("closed form", prose(in_words(text_of(member(first, "source")))));
   }
   return {{"Aims", paragraph(aims.empty() ? "The scenario states no aims." : aims)},
           {"Data-generating mechanisms",
@@ -271,7 +271,7 @@ std::vector<Section> depth_sections(const Source& source) {
   DefinitionList tokens;
   using Keys = std::initializer_list<std::pair<const char*, const char*>>;
   const auto add_all = [&](DefinitionList& list, const char* table, const Keys& keys) {
-    for (const auto& [key, name] : keys) list.add(name, escaped(settings(conditions, table, key)));
+    for (const auto& [key, name] : keys) list.add(name, prose(settings(conditions, table, key)));
   };
   add_all(tokens, "tokens",
           {{"n", "tokens n"}, {"design", "design"}, {"fixed_design", "fixed design"}});
@@ -279,23 +279,23 @@ std::vector<Section> depth_sections(const Source& source) {
   for (const SweptKey& key : sweep_of(conditions).keys) {
     std::string values;
     for (const Level& level : key.levels) values += (values.empty() ? "" : ", ") + level.text;
-    varied += element("li", escaped(key.title() + ": " + shortened(values, 200)));
+    varied += element("li", prose(key.title() + ": " + shortened(values, 200)));
   }
   if (!varied.empty()) tokens.add("varied", element("ul", varied));
 
   DefinitionList estimands;
-  estimands.add("mean token, residual", mathml("X = 1 m^T + R"));
+  estimands.add("mean token m, residual R",
+                mathml("m = frac{1}{n} sum_i x_i, R_i = x_i - m, X_i = x_i"));
   const Value::Array& layers = items_of(member(first, "layers"));
   for (const LayerMetricDescription& metric : layer_metric_descriptions()) {
     if (layers.empty() || !member(layers[0], metric.name).is<Value::Members>()) continue;
     const std::string formula = metric_formula(metric.name);
     const std::string doc = metric.doc;
     const std::size_t more = doc.find("; ");  // "undefined where R = 0"
-    estimands.add(
-        metric.name,
-        formula.empty()
-            ? escaped(doc)
-            : mathml(formula) + (more == std::string::npos ? "" : escaped(doc.substr(more))));
+    estimands.add(metric_words(metric.name),
+                  formula.empty() ? prose(doc)
+                                  : mathml(formula) +
+                                        (more == std::string::npos ? "" : prose(doc.substr(more))));
   }
 
   DefinitionList methods;
@@ -334,11 +334,11 @@ std::vector<Section> depth_sections(const Source& source) {
                 "the "
                 "tokens themselves."
           : "Closed forms have no Monte Carlo error.";
-  return {{"Aims", element("p", escaped(aims.empty() ? "The scenario states no aims." : aims))},
+  return {{"Aims", paragraph(aims.empty() ? "The scenario states no aims." : aims)},
           {"Data-generating mechanisms", tokens.html()},
           {"Estimands", estimands.html()},
           {"Methods", methods.html()},
-          {"Performance measures", element("p", escaped(errors))}};
+          {"Performance measures", paragraph(errors)}};
 }
 
 }  // namespace headlab::tools

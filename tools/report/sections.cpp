@@ -99,9 +99,9 @@ std::string verdict_list_html(const Source& source) {
   const std::vector<std::string> scenarios = scenarios_that_tell_apart(verdicts, own_words);
   for (const Value& verdict : verdicts) {
     const std::string& scenario = scenarios[static_cast<std::size_t>(&verdict - verdicts.data())];
-    std::string body = element(
-        "summary", escaped(own_words(verdict) + (scenario.empty() ? "" : " in " + scenario) + ": " +
-                           outcome_text(verdict)));
+    std::string body =
+        element("summary", prose(own_words(verdict) + (scenario.empty() ? "" : " in " + scenario) +
+                                 ": " + outcome_text(verdict)));
     DefinitionList list;
     const auto add = [&](const char* name, const std::string& words) {
       list.add(name, prose(words));
@@ -174,7 +174,7 @@ std::vector<Section> map_sections(const Source& source) {
   }
   std::string varied;
   for (const auto& [key, values] : varied_settings(items_of(member(source.document, "cells")))) {
-    varied += element("li", escaped(key + ": " + values));
+    varied += element("li", prose(key + ": " + values));
   }
   return {{"Aims", paragraph("Where does the best dimension of a head grow with n?")},
           {"Data-generating mechanisms",
@@ -226,8 +226,10 @@ std::vector<Section> head_sections(const Source& source) {
                  "angles t of pairs of heads; means are over pairs.") +
            indices.html()},
       {"Performance measures",
-       element("p", mathml("z = frac{\"index\" - \"mean over random heads\"}{\"sd over random "
-                           "heads\"}")) +
+       element(
+           "p",
+           mathml("z = frac{\"index\u00a0\" - \"\u00a0mean over random heads\"}{\"sd over random "
+                  "heads\"}")) +
            "\n"}};
 }
 
@@ -277,7 +279,7 @@ std::vector<Section> curves_sections(const Source& source) {
     }
   }
   if (sizes.empty()) {
-    sizes = escaped(words_of(member(member(member(document, "parameters"), "data"), "n")));
+    sizes = prose(words_of(member(member(member(document, "parameters"), "data"), "n")));
   }
   const std::string choice =
       has_choice ? ", each at the " + key_in_words(document, "min_over_key") + " where it is least"
@@ -291,7 +293,7 @@ std::vector<Section> curves_sections(const Source& source) {
                      "the same training sets.")},
       {"Estimands",
        element("p", "The slope " + mathml("s") + " of " +
-                        mathml("log \"" + figure + "\" = c + s log x") +
+                        mathml("log \"" + figure_words(figure) + "\" = c + s log x") +
                         ", by least squares without weights over the points of a curve; the lowest "
                         "of the points; and where two curves cross.") +
            "\n"},

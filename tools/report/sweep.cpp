@@ -259,6 +259,11 @@ std::string axis_title(const std::string& key) {
   return words_of_key(key) + unit_of_key(key);
 }
 
+std::string symbol_of_count(const std::string& key) {
+  const std::string words = words_of_key(key);
+  return key.ends_with(".count") && words != "count" ? words.substr(words.rfind(' ') + 1) : "";
+}
+
 std::string figure_words(const std::string& figure) {
   if (figure == "mse") return "mean squared error";
   std::string words = figure;
@@ -312,6 +317,7 @@ std::vector<std::string> level_labels(const std::vector<std::string>& written, s
 }
 
 std::string Sweep::short_key(std::size_t key) const {
+  if (const std::string symbol = symbol_of_count(keys[key].key); !symbol.empty()) return symbol;
   const std::string name = last_part(keys[key].key);
   const auto same = std::ranges::count_if(
       keys, [&](const SweptKey& other) { return last_part(other.key) == name; });

@@ -20,6 +20,9 @@ struct Level {
 /// A key in words, with the unit of a parameter that has one: "training points n", "angle (rad)".
 std::string axis_title(const std::string& key);
 
+/// "H" of "heads.count", whose last part does not say what is counted; empty of other keys.
+std::string symbol_of_count(const std::string& key);
+
 /// A figure in words, as for an axis: "mean squared error".
 std::string figure_words(const std::string& figure);
 

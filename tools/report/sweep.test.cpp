@@ -175,6 +175,14 @@ TEST(Sweep, LeavesOutWhatAllShare) {
   EXPECT_EQ(sweep.condition_texts({1}), (std::vector<std::string>{"a 1, b 2"}));
 }
 
+TEST(Sweep, SaysOfWhatANumberIs) {
+  const Sweep sweep =
+      sweep_of(conditions_of({R"({"heads": {"count": 1}, "queries": {"count": 8}})",
+                              R"({"heads": {"count": 2}, "queries": {"count": 9}})",
+                              R"({"heads": {"count": 1}, "queries": {"count": 9}})"}));
+  EXPECT_EQ(sweep.condition_text(1), "H 2, queries.count 9");
+}
+
 TEST(Sweep, NamesAxesInWordsWithUnits) {
   EXPECT_EQ(axis_title("data.n"), "training points n");
   EXPECT_EQ(axis_title("heads.subspaces.angle"), "angle (rad)");

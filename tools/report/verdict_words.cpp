@@ -88,19 +88,19 @@ std::string readings_html(const ClaimRow& row, const Wanted& wanted) {
   std::string items, last;
   for (const Reading& one : row.readings) {
     if (!wanted(one.outcome)) continue;
-    std::string text = element("strong", escaped(one.form));
+    std::string text = element("strong", prose(one.form));
     std::string more;
     for (const std::string& index : one.indices) more += (more.empty() ? "" : ", ") + index;
-    if (!more.empty()) text += " by " + escaped(more);
-    if (!one.setting.empty()) text += " (" + escaped(one.setting) + ")";
+    if (!more.empty()) text += " by " + prose(more);
+    if (!one.setting.empty()) text += " (" + prose(one.setting) + ")";
     std::string in;
     for (const std::string& name : one.scenarios) in += (in.empty() ? " in " : ", ") + name;
-    text += escaped(in);
-    if (!holds(one.outcome) && one.outcome != "refuted") text += ", " + escaped(one.outcome);
+    text += prose(in);
+    if (!holds(one.outcome) && one.outcome != "refuted") text += ", " + prose(one.outcome);
     if (one.outcome == "identity") text += ", by algebra";
     // A claim of a user's own may say no more than its name.
     if (one.statement != last && one.statement != one.form + ".") {
-      text += ": " + escaped(one.statement);
+      text += ": " + prose(one.statement);
     }
     last = one.statement;
     items += element("li", text);
@@ -130,9 +130,9 @@ std::string counterexamples_html(const ClaimRow& row, const std::string& of_all)
     const std::string replay = text_of(member(*verdict, "replay"));
     const std::string index = text_of(member(*verdict, "index"));
     std::string text = counterexample.empty()
-                           ? "effect " + escaped(effect_text(*verdict)) + " where " +
-                                 escaped(allowed_text(*verdict)) + " is allowed"
-                           : escaped(counterexample);
+                           ? "effect " + prose(effect_text(*verdict)) + " where " +
+                                 prose(allowed_text(*verdict)) + " is allowed"
+                           : prose(counterexample);
     if (!replay.empty() && replay != of_all) text += "; " + code_element(replay);
     const Contradiction one{text_of(member(*verdict, "form")), setting_text(*verdict), index, text};
     const auto same = std::ranges::find_if(all, [&](const Contradiction& other) {
@@ -148,8 +148,8 @@ std::string counterexamples_html(const ClaimRow& row, const std::string& of_all)
   for (std::size_t i = 0; i < std::min(all.size(), max_counterexamples); ++i) {
     const Contradiction& one = all[i];
     items += element(
-        "li", escaped(one.form) + (one.indices.empty() ? "" : " by ") + escaped(one.indices) +
-                  (one.setting.empty() ? "" : " (" + escaped(one.setting) + ")") + ": " + one.text);
+        "li", prose(one.form) + (one.indices.empty() ? "" : " by ") + prose(one.indices) +
+                  (one.setting.empty() ? "" : " (" + prose(one.setting) + ")") + ": " + one.text);
   }
   if (all.size() > max_counterexamples) {
     items += element("li", "and " + std::to_string(all.size() - max_counterexamples) +
@@ -270,7 +270,7 @@ std::string survives_html(const Source& source) {
       if (falls == 0) failing.clear();
       failing += element("p", "Open:") + readings_html(row, is_open);
     }
-    std::string name = escaped(row.claim);
+    std::string name = prose(row.claim);
     if (row.unexpected > 0) {
       name += element("p", {{"class", "note"}},
                       std::to_string(row.unexpected) + " not as expected beforehand");

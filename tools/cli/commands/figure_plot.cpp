@@ -163,7 +163,9 @@ class FigurePlot {
   static std::string values_of(const std::vector<PlotKey>& keys, std::size_t i) {
     std::string text;
     for (const PlotKey& key : keys) {
-      text += (text.empty() ? "" : ", ") + key.name + " " + key.level(i).text;
+      const std::string symbol = symbol_of_count(key.swept.key);
+      text += (text.empty() ? "" : ", ") + (symbol.empty() ? key.name : symbol) + " " +
+              key.level(i).text;
     }
     return text;
   }
