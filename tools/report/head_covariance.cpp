@@ -71,7 +71,7 @@ std::string extremes_sentence(const HeadMatrix& matrix, const PairExtremes& extr
     return std::isnan(one.mcse) ? measured_number(one.value, 3) : estimate_text(one);
   };
   const std::string highest = number(h, l), lowest = number(g, m);
-  std::string text = matrix.title.empty() ? "" : "At " + matrix.title + " ";
+  std::string text = matrix.title.empty() ? "" : "At " + matrix.title + ", ";
   if (highest == lowest) {
     const bool begins = text.empty();
     text += matrix.heads == 2 ? (begins ? "The" : "the") : (begins ? "Any" : "any");

@@ -304,6 +304,7 @@ std::string metric_formula(const std::string& metric) {
 std::string metric_words(const std::string& metric) {
   static const std::map<std::string, std::string> all = {
       {"residual_share", "share of the residual"},
+      {"residual_share_of_means", "share of the residual, of the means"},
       {"cosine", "mean cosine"},
       {"participation", "participation ratio"},
       {"entropy", "entropy (nats)"},

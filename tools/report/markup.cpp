@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
-#include <initializer_list>
 #include <iterator>
 #include <optional>
 #include <sstream>
@@ -124,7 +123,7 @@ bool is_term(std::string_view word) {
   while (!word.empty() && (word.front() == '(' || word.front() == '|')) word.remove_prefix(1);
   const auto letters = std::ranges::find_if_not(
       word, [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; });
-  return letters - word.begin() <= 1;
+  return letters - word.begin() <= 1 || word.find_first_of("_^") != std::string_view::npos;
 }
 
 /// True where a bracket is open: "[a,", or that of a function, "N(0,".
@@ -147,6 +146,26 @@ bool goes_on(std::string_view expression, std::string_view word) {
   return is_open(expression) || (divides(word) && is_term(last)) ||
          (divides(last) && is_term(word)) || is_operator(last) || is_operator(word) ||
          word.starts_with('%') || (is_name(last) && is_value);
+}
+
+/// Where the expression ends that begins at `begin`; one that is too long ends before an operator.
+std::size_t end_of_expression(std::string_view text, std::size_t begin) {
+  const auto end_of_word = [&](std::size_t at) {
+    return std::min(text.find(' ', at), text.size());
+  };
+  std::size_t before = end_of_word(begin), end = before;  // of the last word
+  while (end < text.size()) {
+    const std::size_t next = end_of_word(end + 1);
+    if (!goes_on(text.substr(begin, end - begin), text.substr(end + 1, next - end - 1))) return end;
+    if (character_count(text.substr(begin, next - begin)) > longest_whole) {
+      const bool ends_in_operator =
+          before < end && is_operator(text.substr(before + 1, end - before - 1));
+      return ends_in_operator ? before : end;
+    }
+    before = end;
+    end = next;
+  }
+  return end;
 }
 
 }  // namespace
@@ -178,24 +197,11 @@ bool ends_in_symbol(std::string_view text) {
 std::string prose(std::string_view text) {
   std::string html;
   for (std::size_t begin = 0; begin <= text.size();) {
-    const auto end_of_word = [&](std::size_t at) {
-      return std::min(text.find(' ', at), text.size());
-    };
-    std::size_t end = end_of_word(begin);
-    bool breaks = std::ranges::any_of(
-        std::initializer_list<std::string_view>{"/", "–", "|"}, [&](std::string_view sign) {
-          return text.substr(begin, end - begin).find(sign) != std::string_view::npos;
-        });
-    while (end < text.size()) {
-      const std::size_t next = end_of_word(end + 1);
-      const bool fits = character_count(text.substr(begin, next - begin)) <= longest_whole;
-      if (!fits || !goes_on(text.substr(begin, end - begin), text.substr(end + 1, next - end - 1)))
-        break;
-      breaks = true;
-      end = next;
-    }
+    const std::size_t end = end_of_expression(text, begin);
     const std::string_view part = text.substr(begin, end - begin);
-    const bool whole = breaks && character_count(part) <= longest_whole;
+    const bool may_break = part.find_first_of(" /|") != std::string_view::npos ||
+                           part.find("–") != std::string_view::npos;
+    const bool whole = may_break && character_count(part) <= longest_whole;
     html +=
         (begin == 0 ? "" : " ") +
         (whole ? element("span", {{"class", "whole"}}, with_symbols(part)) : with_symbols(part));

@@ -71,10 +71,14 @@ std::string numbers_html(const Value::Array& conditions, std::initializer_list<c
 std::string swept_html(const Value::Array& conditions) {
   const Sweep sweep = sweep_of(conditions);
   std::string items;
-  for (const SweptKey& key : sweep.keys) {
+  for (std::size_t k = 0; k < sweep.keys.size(); ++k) {
+    // In the order of the conditions, as the values of what moves along with the key.
     std::vector<std::string> values;
-    for (const Level& level : key.levels) values.push_back(shortened(level.text, 60));
-    items += element("li", prose(key.title() + ": " + first_of(values)));
+    for (const std::vector<std::size_t>& places : sweep.places) {
+      const std::string value = shortened(sweep.keys[k].levels[places[k]].text, 60);
+      if (std::ranges::find(values, value) == values.end()) values.push_back(value);
+    }
+    items += element("li", prose(sweep.keys[k].title() + ": " + first_of(values)));
   }
   return items.empty() ? "" : element("ul", items);
 }

@@ -284,8 +284,10 @@ std::string survives_html(const Source& source) {
           element(
               "tr",
               element("td", {{"colspan", "3"}},
-                      std::string(row.refuted.size() == 1 ? "Counterexample" : "Counterexamples") +
-                          (command.empty() ? ":" : ", by " + code_element(command) + ":") +
+                      element("p",
+                              std::string(row.refuted.size() == 1 ? "Counterexample"
+                                                                  : "Counterexamples") +
+                                  (command.empty() ? ":" : ", by " + code_element(command) + ":")) +
                           counterexamples_html(row, command))) +
           "\n";
     }
