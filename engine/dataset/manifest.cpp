@@ -180,9 +180,8 @@ ShardRecords records_of(const Value& manifest) {
 
 constexpr const char* no_manifest = "no manifest";
 
-/// The file at `path` as JSON; null if it is not JSON.
-Value manifest_at(const std::string& path) {
-  const std::string text = read_file(path, max_manifest_bytes);
+/// The text of the file at `path` as JSON; null if it is not JSON.
+Value manifest_of(const std::string& path, const std::string& text) {
   check_json_sum(path, text, " - write --overwrite, or choose another folder");
   return parse_json(text).value_or(Value());
 }
@@ -203,7 +202,7 @@ ComparedManifest compared_manifest(const std::string& path, const Dataset& datas
   ComparedManifest there;
   if (!has_file(path)) return there;
   try {
-    const Value manifest = manifest_at(path);
+    const Value manifest = manifest_of(path, read_file(path, max_manifest_bytes));
     const Value identity = identity_of(manifest);
     // Both as read from a text, so that a number has one form.
     const Value expected = parse_json(manifest_json(dataset, {}, program)).value();
@@ -273,16 +272,20 @@ ShardRecords update_manifest(const std::string& folder, const Dataset& dataset,
 
 FilesOfManifest files_of_manifest(const std::string& path) {
   FilesOfManifest files;
+  if (!has_file(path)) return files;
+  // What cannot be read is an error: it may be the manifest of a whole set.
+  const std::string text = read_file(path, max_manifest_bytes);
   try {
-    if (!has_file(path)) return files;
-    const Value manifest = manifest_at(path);
+    const Value manifest = manifest_of(path, text);
     for (const auto& [id, records] : records_of(manifest)) {
       for (const FileRecord& record : records) {
         if (is_file_of_data_set(record.name)) files.names.push_back(record.name);
       }
     }
     files.complete = as<bool>(required(manifest, "complete"));
-  } catch (const std::exception&) {
+  } catch (const JsonMismatch&) {
+    return {};
+  } catch (const InvalidInput&) {
     return {};
   }
   return files;

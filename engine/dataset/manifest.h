@@ -66,7 +66,8 @@ struct FilesOfManifest {
   std::vector<std::string> names;  ///< of finished shards, relative to its folder
   bool complete = false;           ///< it says so
 };
-/// Reads a manifest; empty if the file at `path` is not one. Ignores names that no data set uses.
+/// Reads a manifest; empty if no file is at `path`, or another one. Ignores names that no data set
+/// uses. Throws RunFailed, or InvalidInput that begins with the path, where it cannot be read.
 FilesOfManifest files_of_manifest(const std::string& path);
 
 /// True for names as condition_000/shard_00.nc and condition_000/shard_00/X.npy.

@@ -343,6 +343,15 @@ TEST_F(WriteDataset, RecordsWhatItWrote) {
   EXPECT_EQ(condition["shards"][1]["replicates"], 5);
 }
 
+TEST_F(WriteDataset, TellsAManifestThatCannotBeReadFromNone) {
+  EXPECT_FALSE(files_of_manifest(at("none")).complete);
+  write("other", "no manifest");
+  EXPECT_FALSE(files_of_manifest(at("other")).complete);
+  std::filesystem::create_directory(at("folder"));
+  EXPECT_EQ(refusal_here([&] { files_of_manifest(at("folder")); }),
+            "folder: is a directory, needs a file");
+}
+
 TEST_F(WriteDataset, TakesUnresolvedWeightsBecauseNothingDependsOnThem) {
   write("uniform", everything);
   write("optimal", everything, {.threads = 2}, {"heads.weights={law=\"optimal\"}"});
