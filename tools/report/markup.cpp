@@ -118,7 +118,7 @@ bool is_name(std::string_view word) {
   });
 }
 
-/// True of "1/H)" and "(R", beside which a hyphen is a minus, and no dash.
+/// True of "1/H)" and "(R", beside which a hyphen is a minus and x is times.
 bool is_term(std::string_view word) {
   while (!word.empty() && (word.front() == '(' || word.front() == '|')) word.remove_prefix(1);
   const auto letters = std::ranges::find_if_not(
@@ -140,7 +140,9 @@ bool is_open(std::string_view expression) {
 /// True where no line may end between an expression and the next word.
 bool goes_on(std::string_view expression, std::string_view word) {
   const std::string_view last = expression.substr(expression.rfind(' ') + 1);
-  const auto divides = [](std::string_view sign) { return sign == "-" || sign == "/"; };
+  const auto divides = [](std::string_view sign) {
+    return sign == "-" || sign == "/" || sign == "x";
+  };
   const bool is_value =
       word.starts_with("−") || (!word.empty() && std::isdigit(static_cast<unsigned char>(word[0])));
   return is_open(expression) || (divides(word) && is_term(last)) ||

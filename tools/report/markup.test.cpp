@@ -153,6 +153,7 @@ TEST(Markup, NoLineEndsWithinAnExpression) {
             "of " + whole("(1 - 1/H)") + " C, " + whole("X ~ N(0, I)"));
   EXPECT_EQ(prose("a_name_of_more_than_twenty_letters = 0.25"),
             "a_name_of_more_than_twenty_letters " + whole("= 0.25"));
+  EXPECT_EQ(prose("matrices H x d x k"), "matrices " + whole("H x d x k"));
   EXPECT_EQ(prose("100, 200 (few, all) - or more"), "100, 200 (few, all) - or more");
 }
 

@@ -46,7 +46,7 @@ summary{cursor:pointer;color:var(--soft);font-size:.9rem}a{color:var(--c1)}
 /// picture leaves room on its page for a heading and its caption.
 constexpr const char* print_style = R"(
 body{max-width:none;padding:0;font-size:10.5pt}svg{max-height:195mm}.scroll,details .scroll{overflow:visible;width:auto;max-width:none}td.n{white-space:normal}
-svg,figcaption,tr,dt,li,thead,summary,table:not(.claims):not(:has(tr:nth-child(13))){break-inside:avoid}h2,h3,summary,.caption,td p{break-after:avoid}td code,.claims .note{font-size:inherit}figure>div,dt,p:has(+dl){break-after:avoid}
+svg,figcaption,tr,dt,li,thead,summary,dd:has(.note),table:not(.claims):not(:has(tr:nth-child(13))){break-inside:avoid}h2,h3,summary,.caption,td p{break-after:avoid}td code,.claims .note{font-size:inherit}figure>div,dt,p:has(+dl){break-after:avoid}
 dd{overflow:visible}.files{columns:2}table{font-size:7.5pt}.files code{font-size:6.4pt}th,td{padding:.15rem .3rem}.claims tr{break-inside:auto}pre{font-size:8pt}
 thead{display:table-header-group}nav{display:none}summary{list-style:none;font-weight:600}
 details::details-content{content-visibility:visible;block-size:auto}

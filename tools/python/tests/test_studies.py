@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import headlab as hl
-import matplotlib
+import matplotlib.pyplot
 import numpy as np
 import pytest
 from headlab import _axes, _engine, plot
