@@ -345,7 +345,7 @@ TEST_F(WriteDataset, RecordsWhatItWrote) {
 
 TEST_F(WriteDataset, TellsAManifestThatCannotBeReadFromNone) {
   EXPECT_FALSE(files_of_manifest(at("none")).complete);
-  write("other", "no manifest");
+  FolderTest::write("other", "no manifest");
   EXPECT_FALSE(files_of_manifest(at("other")).complete);
   std::filesystem::create_directory(at("folder"));
   EXPECT_EQ(refusal_here([&] { files_of_manifest(at("folder")); }),
