@@ -92,6 +92,11 @@ std::vector<int> layers_of(const ArrayFile& file) {
   for (const auto& [full, info] : file.arrays()) {
     const auto parts = parts_of(full);
     if (!parts || !is_known(parts->second)) {
+      if (file.arrays().contains("subspaces")) {
+        reject({file.source()}, "",
+               "has heads by their weights, not what they did on text - give it to headlab hdi or "
+               "headlab compress");
+      }
       std::vector<std::string> names = settings;
       for (const ActivationArray& one : activation_arrays()) names.emplace_back(one.name);
       const std::string name = parts ? parts->second : full;

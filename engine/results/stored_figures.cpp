@@ -271,6 +271,9 @@ class SummarySource : public StoredResults::Source {
     json_ = parse_json(text);
     if (!json_) throw NetcdfError("is not JSON" + end_of_json(text));
     const Value& program = required(*json_, "headlab");
+    if (json_->find("conditions") == nullptr) {
+      throw InvalidInput(path + ": is of another command, not results of headlab run");
+    }
     if (!required(*json_, "results_id").is<std::string>()) {
       throw InvalidInput(path + ": has closed forms of headlab theory, not results of headlab run");
     }

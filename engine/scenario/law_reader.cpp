@@ -25,7 +25,11 @@ void describe_stages(std::tuple<std::optional<Stages>...>, std::vector<LawDescri
   const std::string section = key.substr(0, key.find('.'));
   const bool varies = section == "data" || section == "heads" || section == "queries" ||
                       section == "run" || section == "tokens" || section == "layers";
-  if (value.is<Value::Array>() && varies && key.find('[') == std::string::npos) {
+  const auto* elements = std::get_if<Value::Array>(&value.data);
+  if (kind == ValueKind::table && elements != nullptr && !elements->empty() &&
+      elements->front().is<Value::Members>()) {
+    problem += key == "claim" ? " - write [[claim.compare]]" : " - write [" + key + "] once";
+  } else if (elements != nullptr && varies && key.find('[') == std::string::npos) {
     problem += " - values to compare stand in [sweep]";
   }
   if (kind == ValueKind::array && value.number() && key.ends_with(']')) {

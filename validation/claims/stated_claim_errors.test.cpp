@@ -43,7 +43,7 @@ TEST(StatedClaimErrors, RejectsWhatIsUnclear) {
       {"monotone = { figure = 'mse', in = 'coutn', direction = 'increasing' }\nmargin = 0",
        "claim.compare[0].monotone: \"coutn\" is not swept (allowed: heads.subspaces, heads.count) "
        "- did you mean \"heads.count\"?"},
-      {"less = { figure = 'mse', at = 3 }" + than + "margin = 0", "less.at: is an integer"},
+      {"less = { figure = 'mse', at = 3 }" + than + "margin = 0", "less.at: is 3, needs a table"},
       {"less = { figure = 'mse', at = { 'heads.count' = 2 } }" + than + "margin = 0",
        "\"heads.count\" is in `for_each` too"},
       {"less = " + orthogonal + than + "margin = 0\nexpected = 'true'", "expected: is \"true\""},
@@ -168,7 +168,7 @@ TEST(StatedClaimErrors, RejectsTablesThatAreNoClaims) {
   };
   const std::vector<Case> cases = {
       {"[[claim.compare]]\n" + body, "claim.compare[0].name: is missing"},
-      {"[[claim.compare]]\nname = 3\n" + body, "claim.compare[0].name: is an integer"},
+      {"[[claim.compare]]\nname = 3\n" + body, "claim.compare[0].name: is 3, needs a string"},
       {compare(body, "one") + compare(body, "one"),
        "claim.compare[1].name: \"one\" is the name of another claim"},
       {compare(body, "one") + compare(body + "ratio = 1", "two"), "claim.compare[1]: states of"},
