@@ -28,10 +28,15 @@ class TileMemory {
     std::unique_ptr<T[]> numbers;
     {
       const std::scoped_lock lock(mutex_);
-      if (std::exchange(size_, size) != size) free_.clear();
+      if (std::exchange(size_, size) != size) {
+        free_.clear();
+        made_ = 0;
+      }
       if (!free_.empty()) {
         numbers = std::move(free_.back());
         free_.pop_back();
+      } else {
+        free_.reserve(++made_);  // what gives numbers back must not fail
       }
     }
     if (numbers == nullptr) numbers = std::make_unique_for_overwrite<T[]>(size);
@@ -41,6 +46,7 @@ class TileMemory {
  private:
   std::mutex mutex_;
   std::size_t size_ = 0;
+  std::size_t made_ = 0;  ///< of this size
   std::vector<std::unique_ptr<T[]>> free_;
 };
 

@@ -44,11 +44,11 @@ void StreamPool::give_back(int device, std::unique_ptr<Stream> stream) {
     // The memory that its work reads is another worker's next.
     use_device(device);
     stream->synchronise();
+    const std::lock_guard lock(mutex_);
+    idle_.emplace_back(device, std::move(stream));
   } catch (const std::exception&) {
-    return;  // a stream that failed is not for the next worker
+    // A stream that failed, or that finds no room, is not for the next worker.
   }
-  const std::lock_guard lock(mutex_);
-  idle_.emplace_back(device, std::move(stream));
 }
 
 }  // namespace headlab::HEADLAB_CUDA_NAMESPACE

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <iostream>
 #include <map>
+#include <new>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <system_error>
@@ -171,10 +172,14 @@ OutputFolder::~OutputFolder() {
     ::close(lock.descriptor);
   }
   if (first_made_.empty()) return;
-  std::error_code error;
-  // Removing stops by itself at the first folder that holds something.
-  for (fs::path part = path_; fs::remove(part, error) && part != first_made_;) {
-    part = part.parent_path();
+  try {
+    std::error_code error;
+    // Removing stops by itself at the first folder that holds something.
+    for (fs::path part = path_; fs::remove(part, error) && part != first_made_;) {
+      part = part.parent_path();
+    }
+  } catch (const std::bad_alloc&) {
+    // An empty folder stays.
   }
 }
 
