@@ -337,7 +337,7 @@ class ConditionReader {
     const std::string what = !redraws(*s_.queries)     ? "heads"
                              : !redraws(*s_.subspaces) ? "queries"
                                                        : "heads and queries";
-    if (s_.replicates % leaf_replicates != 0) {
+    if (simulates_ && s_.replicates % leaf_replicates != 0) {
       section("run", "").reject_parameter(
           "replicates", "is " + std::to_string(s_.replicates) + ", must be a multiple of 8: " +
                             what + " are drawn again for every 8 replicates");
