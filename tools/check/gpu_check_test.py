@@ -405,6 +405,33 @@ def check_signals(stand):
     require(not left_running(stand), f"{left_running(stand)} is left where clocks were waited for")
 
 
+SIGNAL_AT_BEGIN = """
+import os, signal, subprocess, sys
+source = open(sys.argv[1], encoding="utf-8").read()
+names = {"__name__": "gpu_check", "__file__": sys.argv[1]}
+exec(compile(source, sys.argv[1], "exec"), names)
+signal.signal(signal.SIGTERM, names["stop"])
+class Begun(subprocess.Popen):
+    def __init__(self, *command, **options):
+        super().__init__(*command, **options)
+        os.kill(os.getpid(), signal.SIGTERM)
+begun = []
+subprocess.Popen = lambda *command, **options: begun.append(Begun(*command, **options)) or begun[-1]
+try:
+    names["run_group"](["nvidia-smi", "-l"]) if sys.argv[2] == "run_group" else names["Clocks"]().__enter__()
+except KeyboardInterrupt:
+    pass
+"""
+
+
+def check_signal_at_begin(stand):
+    """A program is known to what ends it before a signal is heard."""
+    for what in ("run_group", "Clocks"):
+        subprocess.run([sys.executable, "-c", SIGNAL_AT_BEGIN, str(ROOT / "tools/check/gpu-check"), what], cwd=stand.folder,
+                       env=stand.environment("smi=late", "one"), check=True, stdout=subprocess.DEVNULL)
+        require(not left_running(stand), f"{what}: {left_running(stand)} is left")
+
+
 def write_tables(stand, page, *reports):
     """Runs tools/bench/report.py: its status, what it said, and the page."""
     target = stand.folder / "gpu.md"
@@ -465,6 +492,7 @@ def main(compiler):
         check_cublas(stand)
         check_time(stand)
         check_signals(stand)
+        check_signal_at_begin(stand)
         check_tables(stand)
     print("gpu-check ends as it says, with the report so far")
 
