@@ -2,9 +2,11 @@
 #include "kernels/control_groups.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <fstream>
 #include <limits>
+#include <new>
 #include <system_error>
 
 namespace headlab {
@@ -21,7 +23,7 @@ void visit_control_groups(const std::filesystem::path& root, std::string_view co
     }
   };
   // Lines ID:CONTROLLERS:GROUP; version 2 has no controllers.
-  std::ifstream groups(root / "proc/self/cgroup");
+  std::ifstream groups = system_file(root / "proc/self/cgroup");
   const std::filesystem::path base = root / "sys/fs/cgroup";
   std::string line;
   while (std::getline(groups, line)) {
@@ -44,7 +46,7 @@ std::optional<int> processors_of_groups(const std::filesystem::path& root) {
   visit_control_groups(root, "cpu", [&](const std::filesystem::path& folder, int version) {
     std::optional<std::uint64_t> quota, period;
     if (version == 2) {
-      std::ifstream file(folder / "cpu.max");
+      std::ifstream file = system_file(folder / "cpu.max");
       std::string time, of;
       file >> time >> of;
       quota = to_number(time);  // none where it is "max"
@@ -70,8 +72,15 @@ std::optional<std::uint64_t> to_number(const std::string& text) {
   return number;
 }
 
+std::ifstream system_file(const std::filesystem::path& path) {
+  errno = 0;
+  std::ifstream file(path);
+  if (!file && errno == ENOMEM) throw std::bad_alloc();
+  return file;
+}
+
 std::optional<std::uint64_t> number_in(const std::filesystem::path& file) {
-  std::ifstream in(file);
+  std::ifstream in = system_file(file);
   std::string word;
   in >> word;
   return to_number(word);

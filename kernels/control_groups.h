@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
@@ -21,6 +22,9 @@ void visit_control_groups(const std::filesystem::path& root, std::string_view co
 /// Processors that the control groups allow, as a quota of time: the least, rounded up; none where
 /// nothing is said.
 std::optional<int> processors_of_groups(const std::filesystem::path& root = "/");
+
+/// A file of the system, which may not be there. \throws std::bad_alloc
+std::ifstream system_file(const std::filesystem::path& path);
 
 /// The number that a word is, or that the first word of a file is; none where it is another word.
 std::optional<std::uint64_t> to_number(const std::string& text);

@@ -66,7 +66,7 @@ std::string processor_name() {
     std::istringstream cpuinfo("model name\t: " + std::string(name));
     return processor_name_in(cpuinfo);
   }
-  std::ifstream cpuinfo("/proc/cpuinfo");
+  std::ifstream cpuinfo = system_file("/proc/cpuinfo");
   return processor_name_in(cpuinfo);
 }
 

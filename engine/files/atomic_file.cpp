@@ -16,6 +16,7 @@
 
 #include "engine/files/error.h"
 #include "engine/files/folder.h"
+#include "engine/files/memory_lack.h"
 #include "engine/files/temporary_path.h"
 
 namespace headlab {
@@ -66,6 +67,7 @@ class OutputFile {
   }
 
   void rename() {
+    require_no_lack_of_memory();
     if (std::rename(name_.c_str(), target_.c_str()) != 0) fail(errno);
     open_ = false;
   }
@@ -106,6 +108,7 @@ void make_folder(const std::string& path) {
 }
 
 void move_made(const std::string& path, const std::string& target) {
+  require_no_lack_of_memory();
   struct stat from = {}, to = {};
   const auto is_folder = [](const std::string& at, struct stat& status) {
     return ::lstat(at.c_str(), &status) == 0 && S_ISDIR(status.st_mode);

@@ -25,7 +25,7 @@ constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
 /// The number after `key` at the start of a line.
 std::optional<std::uint64_t> number_after(const std::filesystem::path& file,
                                           const std::string& key) {
-  std::ifstream in(file);
+  std::ifstream in = system_file(file);
   std::string line;
   while (std::getline(in, line)) {
     std::istringstream words(line);

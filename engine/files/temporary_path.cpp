@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "engine/files/folder.h"
+#include "kernels/control_groups.h"
 #include "kernels/host.h"
 
 namespace headlab {
@@ -42,7 +43,7 @@ struct Process {
 
 /// When a process began, in clock ticks since the machine started; 0 where it is not known.
 std::uint64_t start_of(const std::string& process) {
-  std::ifstream file("/proc/" + process + "/stat");
+  std::ifstream file = system_file("/proc/" + process + "/stat");
   std::string text;
   std::getline(file, text);
   // The name of the program, in parentheses, may hold anything.

@@ -11,6 +11,7 @@
 #include "engine/files/atomic_file.h"
 #include "engine/files/document.h"
 #include "engine/files/error.h"
+#include "engine/files/memory_lack.h"
 #include "engine/files/provenance.h"
 #include "engine/files/words.h"
 #include "engine/results/results_id.h"
@@ -172,6 +173,7 @@ std::function<void(const RunResult&)> checkpoint_of(ProgressDisplay& display,
       display.finish("");
       std::cerr << "headlab: " << error.what();
     } catch (const std::bad_alloc&) {
+      forget_lack_of_memory();
       display.finish("");
       std::cerr << "headlab: no memory to write the " << what << " so far";
     }

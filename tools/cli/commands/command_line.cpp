@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include "engine/files/available_memory.h"
+#include "engine/files/memory_lack.h"
 #include "engine/files/typography.h"
 #include "engine/moments/error_terms.h"
 #include "engine/moments/layer_estimates.h"
@@ -433,7 +434,9 @@ bool computes(int argc, const char* const* argv) {
 int command_line(int argc, const char* const* argv) {
   use_characters_of_locale();
   try {
-    return static_cast<int>(parse_and_run(argc, argv));
+    const ExitCode code = parse_and_run(argc, argv);
+    require_no_lack_of_memory();
+    return static_cast<int>(code);
   } catch (const Stopped&) {
     return stopped();
   } catch (const WorkStopped&) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/files/memory_lack.h"
 #include "tools/cli/characters.h"
 #include "tools/cli/commands/command_line.h"
 #include "tools/cli/exit_code.h"
@@ -10,6 +11,7 @@ int main(int argc, char** argv) {
   using namespace headlab::tools;
   hold_standard_streams();
   // Memory may be missing from the first call on.
+  headlab::note_lack_of_memory();
   try {
     if (served_foreign_files(argc, argv)) return 0;
     deal_gpus();
