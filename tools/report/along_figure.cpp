@@ -104,7 +104,7 @@ std::vector<Picture> along_figures(const Source& source) {
        .note = sentences(
            {"Bands are ± 2 MCSE.",
             min_over.empty() ? "" : "Each point is the least over " + axis_title(min_over) + ".",
-            shows_text(shown.size(), all.size(), "curves, evenly spaced.")})}};
+            shows_text(shown.size(), all.size(), "curves, from the first to the last.")})}};
 }
 
 }  // namespace headlab::tools

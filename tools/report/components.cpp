@@ -346,7 +346,11 @@ Table components_table(const ComponentsPicture& picture) {
     std::vector<std::string> row = {picture.sweep.condition_text(c)};
     if (row[0].empty()) row[0] = "the only condition";
     for (const Component& one : picture.components) {
-      row.push_back(estimate_text(estimate_of(member(condition, one.key))));
+      const Estimate figure = estimate_of(member(condition, one.key));
+      const double remainder = number_of(member(member(condition, one.key), "remainder"));
+      row.push_back(
+          estimate_text(figure) +
+          (remainder > 0 ? " (< " + with_minus_sign(formatted("%.1e", remainder)) + ")" : ""));
     }
     const std::string& key = picture.first().key;
     if (picture.compared) {

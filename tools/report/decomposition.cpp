@@ -196,7 +196,7 @@ std::vector<Picture> decomposition_figures(const Source& source) {
            .note = sentences(
                {negative ? "Terms below 0 stand to the left of it, and the mark is the sum." : "",
                 shows_text(shown.size(), all.size(),
-                           "conditions, those of evenly spaced values of each key.")})}};
+                           "conditions, of each key from the first value to the last.")})}};
 }
 
 }  // namespace headlab::tools

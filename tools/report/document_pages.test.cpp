@@ -41,8 +41,8 @@ TEST(ReportPage, TellsHeadsApartOnlyWhereTheyAre) {
   EXPECT_TRUE(contains(page_of_queries(query), "<td class=\"n\">1.00 ± 0.20</td>"));
   EXPECT_FALSE(contains(page_of_queries(query + "," + query), "0.20"));
   // A diagonal that is larger by less than can be seen has no shade of its own.
-  EXPECT_FALSE(contains(page_with("[[1.001,1],[1,1.001]]"), "larger (the diagonal)"));
-  EXPECT_TRUE(contains(page_with("[[1.2,1],[1,1.2]]"), "larger (the diagonal)"));
+  EXPECT_FALSE(contains(page_with("[[1.001,1],[1,1.001]]"), "larger variances"));
+  EXPECT_TRUE(contains(page_with("[[1.2,1],[1,1.2]]"), "larger variances"));
 }
 
 TEST(ReportPage, TellsRowsOfVerdictsApart) {

@@ -125,14 +125,17 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
            .finding = finding,
            .draw = [=](double width) { return draw_heat_maps("covariance", matrices, width); },
            .table = std::move(table),
-           .note = sentences(
-               {with_errors ? "At the only query; the diagonal holds the variances."
-                            : "Averaged over the queries; the diagonal holds the variances.",
-                !with_errors && source.kind == SourceKind::run
-                    ? "summary.json has the MCSE at each query."
-                    : "",
-                shows_text(matrices.size(), with_matrix.size(), "conditions, evenly spaced."),
-                cut ? "The table has the ten largest and the ten smallest covariances." : ""}),
+           .note = sentences({with_errors
+                                  ? "At the only query; the diagonal holds the variances."
+                                  : "Averaged over the queries; the diagonal holds the variances.",
+                              !with_errors && source.kind == SourceKind::run
+                                  ? "summary.json has the MCSE at each query."
+                                  : "",
+                              shows_text(matrices.size(), with_matrix.size(),
+                                         "conditions, from the first to the last."),
+                              cut ? "Of more than twenty covariances the table has the ten largest "
+                                    "and the ten smallest."
+                                  : ""}),
            .max_rows = 120}};
 }
 

@@ -140,7 +140,7 @@ void draw_matrix(Canvas& canvas, const Box& box, const HeadMatrix& matrix, const
 }
 
 constexpr double key_left = 78, key_shade = 26;  ///< where shades begin, and one of them at most
-constexpr const char* beyond_words = "larger (the diagonal)";
+constexpr const char* beyond_words = "larger variances";
 
 /// Where what is beyond the scale has its key: behind the shades, or below them.
 Point place_of_beyond(double width, const Shading& shading) {

@@ -59,6 +59,10 @@ void draw_panel(Canvas& canvas, const Box& box, const DepthPanel& panel,
     for (std::size_t l = 0; l < one.layers().size(); ++l) {
       const Estimate estimate = one.at(l, panel.metric);
       values.push_back(estimate.value);
+      if (estimate.mcse >= 0) {
+        values.push_back(estimate.value - 2 * estimate.mcse);
+        values.push_back(estimate.value + 2 * estimate.mcse);
+      }
       values.push_back(one.computed(l, panel.metric));
     }
     if (with_floor) values.push_back(one.floor());

@@ -142,7 +142,7 @@ std::string thinned_html(const Source& source) {
   if (shown >= source.conditions) return "";
   return element("p", {{"class", "note"}},
                  "The report is of " + grouped(shown) + " of " +
-                     counted(source.conditions, "condition") + ", evenly spaced.") +
+                     counted(source.conditions, "condition") + ", from the first to the last.") +
          "\n";
 }
 

@@ -95,7 +95,8 @@ Canvas draw_precision(const std::vector<PrecisionSeries>& all, const PrecisionSe
     if (std::isfinite(one.target) && one.target > 0 && !drawn) {
       const double height = axes.y(100 * one.target);
       canvas.line({left, height}, {right, height}, "target " + color);
-      canvas.text({right - 4, height - 5}, "target " + percent_text(one.target), "end", "halo");
+      // Precision comes from above, so that there is room at the left.
+      canvas.text({left + 4, height - 5}, "target " + percent_text(one.target), "start", "halo");
     }
   }
   return canvas;

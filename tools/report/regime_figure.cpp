@@ -199,15 +199,15 @@ std::vector<Picture> regime_figures(const Source& source) {
                ("\"" + style.words + "\" in " + std::to_string(counts[style.words]));
   }
   const std::vector<std::size_t> rows = spread(grid.rows.size(), max_settings);
-  return {
-      {.title = "Where the best dimension grows with n",
-       .finding = "Of " + counted(grid.cells.size(), "cell") + ": " + finding + ".",
-       .draw = [=](double width) { return draw_grid(grid, styles, rows, width); },
-       .table = std::move(table),
-       .note = sentences({"A row is a setting of the sweep, a column a bandwidth rule with a "
-                          "budget D.",
-                          shows_text(rows.size(), grid.rows.size(), "settings, evenly spaced.")}),
-       .max_rows = 200}};
+  return {{.title = "Where the best dimension grows with n",
+           .finding = "Of " + counted(grid.cells.size(), "cell") + ": " + finding + ".",
+           .draw = [=](double width) { return draw_grid(grid, styles, rows, width); },
+           .table = std::move(table),
+           .note = sentences({"A row is a setting of the sweep, a column a bandwidth rule with a "
+                              "budget D.",
+                              shows_text(rows.size(), grid.rows.size(),
+                                         "settings, from the first to the last.")}),
+           .max_rows = 200}};
 }
 
 }  // namespace headlab::tools

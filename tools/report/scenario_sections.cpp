@@ -88,11 +88,12 @@ std::string errors_text(const Value::Array& conditions) {
   if (std::ranges::none_of(conditions, [](const Value& condition) {
         return estimate_of(member(condition, "mse")).mcse >= 0;
       })) {
-    return "So few training sets have no Monte Carlo standard errors (MCSE).";
+    return "From so few training sets there are no Monte Carlo standard errors (MCSE).";
   }
   const std::string text =
-      "Every figure has its Monte Carlo standard error (MCSE), a jackknife over groups of training "
-      "sets: what is uncertain because their number is finite";
+      "Behind ± stands the Monte Carlo standard error (MCSE) of a figure, a jackknife over groups "
+      "of "
+      "training sets: what is uncertain because their number is finite";
   std::string redrawn;  // "heads and queries"
   std::size_t with = 0;
   for (const Value& condition : conditions) {
@@ -105,6 +106,38 @@ std::string errors_text(const Value::Array& conditions) {
   return text + ". " + (with < conditions.size() ? "In some conditions the " : "The ") + redrawn +
          " were drawn again for every 8 training sets; figures are then means over these draws, "
          "and the MCSE covers them.";
+}
+
+/// What closed forms leave out.
+std::string remainders_text(const Value::Array& conditions) {
+  const std::string text = "Closed forms have no Monte Carlo error.";
+  std::size_t first_order = 0;
+  double most = 0;
+  for (const Value& condition : conditions) {
+    if (text_of(member(condition, "source")) != "first_order") continue;
+    ++first_order;
+    const double remainder = number_of(member(member(condition, "mse"), "remainder"));
+    if (std::isfinite(remainder)) most = std::max(most, std::abs(remainder));
+  }
+  if (first_order == 0) return text;
+  return text + " " +
+         (first_order < conditions.size() ? "In " + std::to_string(first_order) + " of " +
+                                                counted(conditions.size(), "condition") + " they"
+                                          : "They") +
+         " are of first order in 1/n, and may be off by their next orders: the numbers behind < in "
+         "the table of errors" +
+         (most > 0 ? ", at most " + with_minus_sign(formatted("%.1e", most)) + " of the MSE."
+                   : ".");
+}
+
+/// Whether the kernel compares projections of queries and keys by different maps.
+bool has_maps_of_queries(const Value::Array& conditions) {
+  return std::ranges::any_of(conditions, [](const Value& condition) {
+    const Value& subspaces = parameter(condition, {"heads", "subspaces"});
+    const auto* query_key = std::get_if<bool>(&member(subspaces, "query_key").data);
+    return (query_key != nullptr && *query_key) ||
+           !member(subspaces, "query_matrices").is<Value::Null>();
+  });
 }
 
 /// Where training sets come from, in some conditions. \param sizes  n, as HTML
@@ -219,7 +252,13 @@ std::vector<Section> run_sections(const Source& source) {
   methods.add("subspaces", laws_html(conditions, "subspaces", {"heads", "subspaces"}));
   methods.add("kernel", laws_html(conditions, "kernel", {"heads", "kernel"}));
   methods.add("stages of a head, in order", mechanism_html(conditions));
-  methods.add("head weights", laws_html(conditions, "weights", {"heads", "weights"}));
+  if (has_maps_of_queries(conditions)) {
+    methods.add("maps of the kernel", mathml("W_h") + prose(" of the queries before ") +
+                                          mathml("x") + prose(", of the keys before ") +
+                                          mathml("X"));
+  }
+  const std::string weights = laws_html(conditions, "weights", {"heads", "weights"});
+  methods.add("head weights", weights.empty() ? mathml("a_h = 1/H") : weights);
   if (source.kind == SourceKind::run) {
     methods.add("estimator", numbers_html(conditions, {"run", "estimator"}));
     double least = HUGE_VAL, most = 0;
@@ -233,7 +272,12 @@ std::vector<Section> run_sections(const Source& source) {
                   axis_number(least) + (least < most ? " to " + axis_number(most) : ""));
     }
   } else {
-    methods.add("closed form", prose(in_words(text_of(member(first, "source")))));
+    std::vector<std::string> forms;
+    for (const Value& condition : conditions) {
+      const std::string form = in_words(text_of(member(condition, "source")));
+      if (std::ranges::find(forms, form) == forms.end()) forms.push_back(form);
+    }
+    methods.add("closed form", prose(first_of(forms)));
   }
   return {{"Aims", paragraph(aims.empty() ? "The scenario states no aims." : aims)},
           {"Data-generating mechanisms",
@@ -242,7 +286,7 @@ std::vector<Section> run_sections(const Source& source) {
           {"Methods", methods.html()},
           {"Performance measures",
            paragraph(source.kind == SourceKind::run ? errors_text(conditions)
-                                                    : "Closed forms have no Monte Carlo error.")}};
+                                                    : remainders_text(conditions))}};
 }
 
 std::string compared_html(const Source& source) {
@@ -303,8 +347,14 @@ std::vector<Section> depth_sections(const Source& source) {
   }
 
   DefinitionList methods;
+  const bool softmax = std::ranges::all_of(conditions, [](const Value& condition) {
+    return text_of(member(parameter(condition, {"heads", "kernel"}), "law")) == "softmax";
+  });
   methods.add("a layer",
-              mathml("X' = s X + b sum_h A_h Z V_h, A_h = softmax(Z M_h Z^T / t)", true));
+              mathml(std::string("X' = s X + b sum_h A_h Z V_h") +
+                         (softmax ? ", A_h = softmax(Z M_h Z^T / t)" : ""),
+                     true) +
+                  (softmax ? "" : prose(", with ") + mathml("A_h") + prose(" by the kernel")));
   add_all(methods, "heads",
           {{"count", "heads H"},
            {"dim", "dimension d_k"},
@@ -329,9 +379,9 @@ std::vector<Section> depth_sections(const Source& source) {
       replicates.number()
           ? "Every figure is a mean over replicates, each with tokens and weights of its own" +
                 std::string(number_of(replicates) < min_replicates_for_mcse
-                                ? "; so few have no Monte Carlo standard errors (MCSE). "
-                                : ", and has its Monte Carlo standard error (MCSE), a jackknife "
-                                  "over groups of replicates. ") +
+                                ? "; from so few there are no Monte Carlo standard errors (MCSE). "
+                                : ". Behind ± stands its Monte Carlo standard error (MCSE), a "
+                                  "jackknife over groups of replicates. ") +
                 "A metric that is undefined in any replicate is undefined. What differs between "
                 "tokens "
                 "is computed from differences, so that it keeps its digits below the rounding of "

@@ -289,8 +289,8 @@ std::vector<Section> curves_sections(const Source& source) {
        paragraph("How does the " + figure_words(figure) + " change along " + over + choice + "?")},
       {"Data-generating mechanisms",
        scenario_html(document, sizes) +
-           paragraph("What else is swept is as in the first condition; every one was simulated on "
-                     "the same training sets.")},
+           paragraph("Laws and values are those of the first condition; every condition was "
+                     "simulated on the same training sets.")},
       {"Estimands",
        element("p", "The slope " + mathml("s") + " of " +
                         mathml("log \"" + figure_words(figure) + "\" = c + s log x") +
@@ -398,7 +398,7 @@ std::vector<Section> sections_behind_figures(const Source& source) {
   if (source.kind != SourceKind::run) return {};
   const std::string compared = compared_html(source);
   if (compared.empty()) return {};
-  return {{"Verdicts", compared}};
+  return {{"Simulation and closed forms", compared}};
 }
 
 }  // namespace headlab::tools

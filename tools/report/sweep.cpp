@@ -509,7 +509,8 @@ Layout layout_of(const Sweep& sweep, std::size_t panels, std::size_t points) {
     shown += kept.size();
     layout.panels.push_back({panel.title, kept});
   }
-  layout.left_out = shows_text(shown, sweep.places.size(), "conditions, evenly spaced.");
+  layout.left_out =
+      shows_text(shown, sweep.places.size(), "conditions, from the first to the last.");
   return layout;
 }
 

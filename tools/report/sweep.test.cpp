@@ -104,7 +104,7 @@ TEST(Sweep, LaysManyConditionsOutInFewPanels) {
   EXPECT_EQ(layout.panels[0].conditions.size(), 30u);
   EXPECT_EQ(layout.panels[0].title, "b 0");
   EXPECT_EQ(layout.panels[5].title, "b 19");
-  EXPECT_EQ(layout.left_out, "Shows 180 of 2000 conditions, evenly spaced.");
+  EXPECT_EQ(layout.left_out, "Shows 180 of 2000 conditions, from the first to the last.");
   EXPECT_EQ(layout_of(sweep, 100, 1000).left_out, "");
 }
 
