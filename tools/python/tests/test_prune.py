@@ -184,5 +184,5 @@ def test_maps_of_lower_rank_have_the_least_error(bias: bool) -> None:
     assert (constant is None) != bias
     whole, _ = m.low_rank(3).maps()[0]
     np.testing.assert_allclose(whole, given["W_O"], rtol=1e-12, atol=1e-12)
-    with pytest.raises(hl.ScenarioError, match="^rank: is 4 heads of 4 .allowed: 1 to 3"):
+    with pytest.raises(hl.ScenarioError, match="^rank: is 4 .allowed: 1 to 3"):
         m.low_rank(4)
