@@ -110,8 +110,8 @@ std::string alike_sentence(const std::vector<HeadMatrix>& matrices, const PairEx
   const std::string cosine = measured_number(most.highest, 3);
   if (ties > 1) {
     return std::to_string(ties) + " pairs of heads are most alike, with a mean squared cosine of " +
-           cosine + ": heads " + pair_text(most.high) + " of " + matrices[where].title +
-           " are one of them.";
+           cosine + "; one of them is " + pair_text(most.high) + " of " + matrices[where].title +
+           ".";
   }
   return "The most alike heads are " + pair_text(most.high) + " of " + matrices[where].title +
          ", with a mean squared cosine of " + cosine + ".";

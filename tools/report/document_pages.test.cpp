@@ -294,6 +294,21 @@ TEST(ReportPage, HasTheCommandsOfVerdicts) {
                                  code_element("headlab validate b") + "</dd>"));
 }
 
+TEST(ReportPage, AllowsWhatTheComparisonThatDecidedAllows) {
+  const auto page_with = [](const char* margin) {
+    return page_of_document(
+        std::string(R"({"headlab": {}, "alpha": 0.01, "comparisons": 1, "claims": [{"claim": "a",
+      "form": "f", "verdict": "refuted", "margin": 0.2,
+      "effect": {"value": -0.114, "mcse": 0.012, "of": "rise", "zone": "one-sided"},
+      "effects": [{"value": 0.5, "of": "fall", "margin": 0.3}, {"value": -0.114, "of": "rise",
+      "margin": )") +
+        margin + "}]}]}");
+  };
+  EXPECT_TRUE(contains(page_with("0"), "≥ 0"));
+  EXPECT_FALSE(contains(page_with("0"), "≥ −0.2"));
+  EXPECT_TRUE(contains(page_with("0.25"), "≥ −0.25"));
+}
+
 TEST(ReportPage, CountsClaimsAndComparisons) {
   const auto page_with = [](const char* comparisons, const char* other) {
     return page_of_document(std::string(R"({"headlab": {}, "alpha": 0.01, "comparisons": )") +

@@ -121,11 +121,13 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
     finding += (finding.empty() ? "" : " ") + extremes_sentence(matrix, extremes);
   }
   if (finding.empty()) finding = "No covariance of two heads is known.";
+  const bool one_query = std::ranges::all_of(
+      shown, [&](std::size_t c) { return items_of(member(conditions[c], "queries")).size() == 1; });
   return {{.title = "Covariance of the heads",
            .finding = finding,
            .draw = [=](double width) { return draw_heat_maps("covariance", matrices, width); },
            .table = std::move(table),
-           .note = sentences({with_errors
+           .note = sentences({one_query
                                   ? "At the only query; the diagonal holds the variances."
                                   : "Averaged over the queries; the diagonal holds the variances.",
                               !with_errors && source.kind == SourceKind::run
@@ -133,8 +135,9 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
                                   : "",
                               shows_text(matrices.size(), with_matrix.size(),
                                          "conditions, from the first to the last."),
-                              cut ? "Of more than twenty covariances the table has the ten largest "
-                                    "and the ten smallest."
+                              cut ? "Of more than " + std::to_string(max_whole_table) +
+                                        " heads the table has the ten largest and the ten smallest "
+                                        "covariances."
                                   : ""}),
            .max_rows = 120}};
 }

@@ -184,8 +184,8 @@ std::vector<Picture> layers_figures(const Source& source) {
                  compared ? "Finely dotted: closed forms." : ""});
   const std::vector<DepthPanel> residual = {{"log_residual", metric_words("log_residual")}};
   std::vector<DepthPanel> others;
-  for (const char* metric :
-       {"residual_share", "cosine", "participation", "entropy", "dobrushin", "diameter"}) {
+  for (const char* metric : {"residual_share", "cosine", "participation", "entropy", "dobrushin",
+                             "diameter", "target_distance"}) {
     const DepthPanel panel{metric, metric_words(metric)};
     const bool has = std::ranges::any_of(all, [&](const DepthSeries& one) {
       for (std::size_t l = 0; l < one.layers().size(); ++l) {

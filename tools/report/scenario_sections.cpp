@@ -354,7 +354,9 @@ std::vector<Section> depth_sections(const Source& source) {
               mathml(std::string("X' = s X + b sum_h A_h Z V_h") +
                          (softmax ? ", A_h = softmax(Z M_h Z^T / t)" : ""),
                      true) +
-                  (softmax ? "" : prose(", with ") + mathml("A_h") + prose(" by the kernel")));
+                  (softmax ? ""
+                           : element("p", {{"class", "note"}},
+                                     mathml("A_h") + prose(" are the weights of the kernel"))));
   add_all(methods, "heads",
           {{"count", "heads H"},
            {"dim", "dimension d_k"},

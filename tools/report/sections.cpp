@@ -63,9 +63,8 @@ std::vector<Section> verdict_sections(const Source& source) {
                              : "Holm's procedure over all " + axis_number(comparisons) +
                                    " comparisons of the call rejects one of them at that "
                                    "family-wise level."))},
-      {"Performance measures",
-       paragraph(
-           "Effects with their Monte Carlo standard errors (MCSE), in units of the margin.")}};
+      {"Performance measures", paragraph("Effects have Monte Carlo standard errors (MCSE); plots "
+                                         "show both in units of the margin.")}};
 }
 
 /// A text whose numbers have six significant digits at most: "1.5708" of "1.5707963267948966".

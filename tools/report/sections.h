@@ -30,6 +30,8 @@ std::string setting_text(const Value& verdict);
 std::string effect_text(const Value& verdict);
 /// "± 0.05" or "≥ −0.05"
 std::string allowed_text(const Value& verdict);
+/// Margin of the comparison that decided a verdict, NaN where there is none.
+double margin_of(const Value& verdict);
 /// The scenario of each verdict by its name where the verdict reads as another does, else nothing.
 std::vector<std::string> scenarios_that_tell_apart(
     const Value::Array& verdicts, const std::function<std::string(const Value&)>& text_of_verdict);

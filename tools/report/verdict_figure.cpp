@@ -45,7 +45,7 @@ struct ForestRow {
 ForestRow forest_row(const Value& verdict) {
   const Value& effect = member(verdict, "effect");
   Estimate estimate = estimate_of(effect);
-  const double margin = number_of(member(verdict, "margin"));
+  const double margin = margin_of(verdict);
   const bool own_unit = !(margin > 0);
   if (!own_unit) {
     estimate.value /= margin;

@@ -208,8 +208,16 @@ std::string effect_text(const Value& verdict) {
   return effect.is<Value::Members>() ? estimate_text(estimate_of(effect)) : "–";
 }
 
+double margin_of(const Value& verdict) {
+  const std::string decisive = text_of(member(member(verdict, "effect"), "of"));
+  for (const Value& effect : items_of(member(verdict, "effects"))) {
+    if (text_of(member(effect, "of")) == decisive) return number_of(member(effect, "margin"));
+  }
+  return number_of(member(verdict, "margin"));
+}
+
 std::string allowed_text(const Value& verdict) {
-  const double margin = number_of(member(verdict, "margin"));
+  const double margin = margin_of(verdict);
   if (std::isnan(margin)) return "–";
   if (text_of(member(member(verdict, "effect"), "zone")) != "one-sided") {
     return "± " + shown_number(margin);

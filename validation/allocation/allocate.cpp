@@ -186,8 +186,8 @@ std::string advice_limits(const AllocationStudy& study) {
                                 : "this design, truth and noise";
   return "It holds for " + world + ", n " + std::to_string(study.n) + ", " +
          counted(static_cast<std::uint64_t>(study.queries), "query", "queries") + ", " + heads +
-         " and the kernel widths shown (rule " + rule_name(study.rule) +
-         "); another of these may change it.";
+         " and kernel widths by rule " + rule_name(study.rule) +
+         "; another of these may change it.";
 }
 
 }  // namespace headlab
