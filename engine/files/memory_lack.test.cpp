@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/files/memory_lack.h"
 
-#include <limits>
 #include <new>
 #include <sstream>
 #include <streambuf>
@@ -15,11 +14,11 @@
 namespace headlab {
 namespace {
 
-/// A text of which a part needs more memory than there is.
+/// A text whose reading does what operator new does where memory lacks.
 class LongText : public std::streambuf {
  protected:
   int_type underflow() override {
-    ::operator delete(::operator new(std::numeric_limits<std::ptrdiff_t>::max()));
+    std::get_new_handler()();
     return traits_type::eof();
   }
 };
