@@ -356,7 +356,7 @@ class Study:
         elif self.failed(done) or kind.endswith("short") or not self.says_why(kind, done):
             found.append(f"code {done.returncode}: {done.stderr.strip()[-200:]!r}")
         # `init` writes over no file, also not over the one that it has made.
-        done_once = self.command.name == "init" and done.returncode == self.code
+        done_once = self.command.name == "init" and not self.problems_of_files(folder, tidy=False)
         return found + (self.again(folder) if calls != READS and not found and not done_once else [])
 
 
