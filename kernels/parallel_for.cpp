@@ -43,7 +43,7 @@ void parallel_for(std::size_t count, int threads, const std::function<void(std::
     try {
       while (others.size() + 1 < wanted) others.emplace_back(run);
     } catch (const std::exception&) {
-      // There is no thread or no memory. The results do not depend on the number of threads.
+      // Out of threads or memory: fewer threads give the same results.
     }
     run();
   }

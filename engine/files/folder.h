@@ -13,7 +13,7 @@ namespace headlab {
 /// read, `error` says why, and there are none.
 std::vector<std::string> names_in(const std::string& folder, std::error_code& error);
 
-/// The names in `folder`, sorted; none where there is no such folder.
+/// The sorted names in `folder`, which are none if it does not exist.
 /// \throws InvalidInput where it cannot be read
 std::vector<std::string> names_in(const std::string& folder);
 

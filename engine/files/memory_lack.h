@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file Whether memory has run out before. A stream of the standard library takes an allocation
-/// that fails for the end of its text and says nothing; no file is completed behind it.
+/// \file Remembers that memory has run out. A stream of the standard library treats a failed
+/// allocation as the end of its text and reports nothing, so no file is completed after one.
 #pragma once
 
 namespace headlab {
 
-/// Has operator new note down from now on that it fails. For a program, not for a library.
+/// Makes operator new record its failures from now on. For programs, not for libraries.
 void note_lack_of_memory();
 
-/// Throws std::bad_alloc where that was noted.
+/// Throws std::bad_alloc if a failure was recorded.
 void require_no_lack_of_memory();
 
-/// Where all that memory lacked for has been given up.
+/// Forgets recorded failures, once everything that they affected has been given up.
 void forget_lack_of_memory();
 
 }  // namespace headlab

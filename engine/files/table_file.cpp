@@ -173,7 +173,7 @@ class CsvReader {
     return true;
   }
 
-  /// Of a first line that is no header: names with one left out are none of numbers.
+  /// Refuses a first line of column names of which one is empty; it is read as numbers otherwise.
   void require_names(const std::vector<std::string_view>& cells) const {
     const auto empty = std::ranges::find(cells, "");
     if (empty == cells.end() ||

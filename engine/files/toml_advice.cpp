@@ -101,7 +101,8 @@ bool is_computed(std::string_view text) {
          text.find_first_of("\"'\\=<>[]{}") == std::string_view::npos;
 }
 
-/// "write 0.5" of a word that is no value: 50%, .5, True, 1/2. Empty where none is known.
+/// Advice on a word that TOML cannot read, such as 50%, .5, True or 1/2: "write 0.5". Empty if none
+/// applies.
 std::string word_advice(std::string_view word) {
   if (const std::string boolean = boolean_meant(word); !boolean.empty() && boolean != word) {
     return "write " + boolean;

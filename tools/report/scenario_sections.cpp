@@ -91,9 +91,9 @@ std::string errors_text(const Value::Array& conditions) {
     return "From so few training sets there are no Monte Carlo standard errors (MCSE).";
   }
   const std::string text =
-      "Behind ± stands the Monte Carlo standard error (MCSE) of a figure, a jackknife over groups "
-      "of "
-      "training sets: what is uncertain because their number is finite";
+      "The number after ± is the Monte Carlo standard error (MCSE) of a figure, from a jackknife "
+      "over "
+      "groups of training sets: the uncertainty due to their finite number";
   std::string redrawn;  // "heads and queries"
   std::size_t with = 0;
   for (const Value& condition : conditions) {
@@ -124,7 +124,7 @@ std::string remainders_text(const Value::Array& conditions) {
          (first_order < conditions.size() ? "In " + std::to_string(first_order) + " of " +
                                                 counted(conditions.size(), "condition") + " they"
                                           : "They") +
-         " are of first order in 1/n, and may be off by their next orders: the numbers behind < in "
+         " are of first order in 1/n, and may be off by their next orders: the numbers after < in "
          "the table of errors" +
          (most > 0 ? ", at most " + with_minus_sign(formatted("%.1e", most)) + " of the MSE."
                    : ".");
@@ -380,10 +380,11 @@ std::vector<Section> depth_sections(const Source& source) {
   const std::string errors =
       replicates.number()
           ? "Every figure is a mean over replicates, each with tokens and weights of its own" +
-                std::string(number_of(replicates) < min_replicates_for_mcse
-                                ? "; from so few there are no Monte Carlo standard errors (MCSE). "
-                                : ". Behind ± stands its Monte Carlo standard error (MCSE), a "
-                                  "jackknife over groups of replicates. ") +
+                std::string(
+                    number_of(replicates) < min_replicates_for_mcse
+                        ? "; from so few there are no Monte Carlo standard errors (MCSE). "
+                        : ". The number after ± is its Monte Carlo standard error (MCSE), from a "
+                          "jackknife over groups of replicates. ") +
                 "A metric that is undefined in any replicate is undefined. What differs between "
                 "tokens "
                 "is computed from differences, so that it keeps its digits below the rounding of "

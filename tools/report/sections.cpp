@@ -175,27 +175,27 @@ std::vector<Section> map_sections(const Source& source) {
   for (const auto& [key, values] : varied_settings(items_of(member(source.document, "cells")))) {
     varied += element("li", prose(key + ": " + values));
   }
-  return {
-      {"Aims", paragraph("Where does the best dimension of a head grow with n?")},
-      {"Data-generating mechanisms",
-       scenario_html(source.document, sizes) +
-           (varied.empty() ? ""
-                           : paragraph("This is the first setting. The others differ in:") +
-                                 element("ul", varied) + "\n")},
-      {"Estimands",
-       element("p", "The best dimension " + mathml("d_k^*(n) = \"argmin\"_{d_k} MSE(d_k, n)") +
-                        ", interpolated between whole ones.") +
-           "\n"},
-      {"Methods",
-       element("p", "Fits of " + mathml("d_k^* = c") + ", " + mathml("d_k^* = c + s log n") +
-                        " and " + mathml("d_k^* = c n^p") +
-                        " by generalised least squares, over resampled blocks.") +
-           "\n"},
-      {"Performance measures",
-       paragraph("It rises or falls where it does from the first n to the last in 99.5 % of the "
-                 "resampled blocks. Exponents have 95 % intervals, and are of the sizes with a "
-                 "best dimension between the least and the largest: where fewer than four are "
-                 "left there is none.")}};
+  return {{"Aims", paragraph("Where does the best dimension of a head grow with n?")},
+          {"Data-generating mechanisms",
+           scenario_html(source.document, sizes) +
+               (varied.empty() ? ""
+                               : paragraph("This is the first setting. The others differ in:") +
+                                     element("ul", varied) + "\n")},
+          {"Estimands",
+           element("p", "The best dimension " + mathml("d_k^*(n) = \"argmin\"_{d_k} MSE(d_k, n)") +
+                            ", interpolated between whole ones.") +
+               "\n"},
+          {"Methods",
+           element("p", "Fits of " + mathml("d_k^* = c") + ", " + mathml("d_k^* = c + s log n") +
+                            " and " + mathml("d_k^* = c n^p") +
+                            " by generalised least squares, over resampled blocks.") +
+               "\n"},
+          {"Performance measures",
+           paragraph(
+               "The best dimension is said to rise or fall if it does so from the first n to "
+               "the last in 99.5 % of the resampled blocks. Exponents have 95 % intervals; they "
+               "use the n whose best dimension lies between the least and the largest, and need at "
+               "least four of them.")}};
 }
 
 std::vector<Section> head_sections(const Source& source) {
