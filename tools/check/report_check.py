@@ -107,6 +107,12 @@ def make_reports(headlab, folder):
     headlab_in("run", "alone.toml", "--quiet", "--set", f"scenario.name={json.dumps(LONG, ensure_ascii=False)}",
                "--report", "long.html")
     headlab_in("run", str(SCENARIOS / "quickstart.toml"), "--quiet", "--until", "mse=0.2%", "--report", "until.html")
+    headlab_in("run", str(SCENARIOS / "fixed_design.toml"), "--quiet", "--replicates", "256",
+               "--report", "fixed.html")
+    headlab_in("run", str(SCENARIOS / "hidden_state.toml"), "--quiet", "--replicates", "256",
+               "--report", "hidden.html")
+    headlab_in("theory", str(SCENARIOS / "quickstart.toml"), "--json", "theory.json")
+    headlab_in("report", "theory.json", "--out", "theory.html")
     study = (folder / "noise.toml").read_text().replace("replicates = 100", "replicates = 8192")
     (folder / "claims.toml").write_text(study + CLAIM)
     headlab_in("validate", "claims.toml", "--quiet", "--report", "claims.html")
@@ -215,12 +221,36 @@ def contrast_faults(text):
                     yield f"{name}: --{ink} on --{ground} has a contrast of {ratio:.2f}"
 
 
+def shown_texts(node):
+    """The texts of a part of a page besides code, styles, and listings of files."""
+    if node.tag in (HTML + "code", HTML + "pre", HTML + "style"):
+        return
+    if node.text:
+        yield node.text
+    for inside in node:
+        yield from shown_texts(inside)
+        if inside.tail:
+            yield inside.tail
+
+
+def spelling_faults(root):
+    """Numbers with exponents as programs write them; in pictures, captions and tables keys too."""
+    for text in shown_texts(root.find(f"{HTML}body")):
+        for found in re.findall(r"(?<![\w.])[\d.]+e[-+−]?\d+\b|\)e[-+−]?\d+\b", text):
+            yield f"the number {found}"
+    for figure in root.findall(f".//{HTML}figure"):
+        for text in shown_texts(figure):
+            for found in re.findall(r"\b\w+_\w\w+\b(?![.\w])", text):
+                yield f"{figure.get('id')}: the key {found}"
+
+
 def page_faults(text):
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
         return [f"is not well-formed: {error}"]
-    return [*outside_faults(text), *figure_faults(root), *outline_faults(root), *contrast_faults(text)]
+    return [*outside_faults(text), *figure_faults(root), *outline_faults(root), *contrast_faults(text),
+            *spelling_faults(root)]
 
 
 def check_bytes(headlab, folder):
@@ -263,7 +293,9 @@ def check_pages(pages):
                           ("--soft:#595959", "--soft:#808080"), ("--soft:#b4b4b4", "--soft:#6f6f6f"),
                           ("--soft:#444", "--soft:#888"), ("<h2", "<h4"),
                           ('aria-labelledby="title"', 'aria-labelledby="titel"'),
-                          ("</style>", "p{background:url(x)}</style>"), ("<details>", "<div>")):
+                          ("</style>", "p{background:url(x)}</style>"), ("<details>", "<div>"),
+                          ("<figcaption>", "<figcaption>1e-05 "), ("<figcaption>", "<figcaption>(1 ± 2)e−5 "),
+                          ("<figcaption>", "<figcaption>fixed_design "), ("</h1>", " 2.5e7</h1>")):
         wrong = planted.replace(before, after)
         if wrong == planted:
             faults.append(f"negative control: {before} is not there")
@@ -302,12 +334,25 @@ function tables(document, window, say, all) {
     const words = box.textContent.slice(0, 40);
     const few = box.querySelector("tr").cells.length <= 2;
     if (box.scrollWidth > box.clientWidth + 1 && (all || few)) say("a table is cut off: " + words);
-    for (const name of box.querySelectorAll("th.n")) {
+    for (const cell of box.querySelectorAll(".n")) {
       const text = document.createRange();
-      text.selectNodeContents(name);
-      if (text.getBoundingClientRect().height > 2 * parseFloat(window.getComputedStyle(name).fontSize))
-        say("a name breaks: " + name.textContent);
+      text.selectNodeContents(cell);
+      // The errors of a wide table have lines of their own.
+      const error = cell.querySelector(".whole");
+      if (error && window.getComputedStyle(error).display === "block") continue;
+      if (text.getBoundingClientRect().height > 2 * parseFloat(window.getComputedStyle(cell).fontSize))
+        say((cell.tagName === "TH" ? "a name" : "an estimate") + " breaks: " + cell.textContent);
     }
+  }
+}
+// A subscript reaches below what it stands at, with or without a mathematics font, and a power above.
+function scripts(document, say) {
+  for (const one of document.querySelectorAll("msub, msup")) {
+    if (!one.checkVisibility()) continue;
+    const [base, script] = [...one.children].map((child) => child.getBoundingClientRect());
+    const middle = (script.top + script.bottom - base.top - base.bottom) / 2;
+    const off = (one.localName === "msub" ? middle : -middle) / base.height;
+    if (!(off > 0.1 && off < 0.8)) say("a script stands " + off.toFixed(2) + " off: " + one.textContent);
   }
 }
 function look(page, document, window, mode) {
@@ -320,6 +365,9 @@ function look(page, document, window, mode) {
       say("folded on paper: " + folded.firstElementChild.textContent);
   pictures(document, window, say, ground);
   tables(document, window, say, mode === "print");
+  scripts(document, say);
+  for (const listing of document.querySelectorAll("pre"))
+    if (mode === "print" && window.getComputedStyle(listing).breakInside !== "avoid") say("a listing breaks");
 }
 function pictures(document, window, say, ground) {
   const figures = document.querySelectorAll("figure");
@@ -439,10 +487,13 @@ def check_in_browser(program, folder, pages):
             ("</style>", "svg{font-size:40px}</style>", "overlap"),
             ("</style>", "svg{font-size:40px}</style>", "outside"),
             ("</style>", "h1{white-space:pre;width:2000px}</style>", "the page is"),
-            ("</style>", "th.n{white-space:normal;max-width:1rem}</style>", "a name breaks"),
+            ("</style>", "th.n,th.n *{white-space:normal!important;max-width:1rem}</style>", "a name breaks"),
             ("</style>", "td.n{white-space:nowrap!important;font-size:20px}</style>", "a table is cut off"),
             ("</style>", "td.n{white-space:nowrap!important;font-size:20px}</style>", "1280 px: a table is cut off"),
             ("</style>", ".long{overflow-wrap:normal}</style>", "narrow: a table is cut off"),
+            ("</style>", "td.n{white-space:normal!important;width:1rem}</style>", "an estimate breaks"),
+            ("</style>", "msub>*{vertical-align:baseline!important}</style>", "a script stands"),
+            ("</style>", "pre{break-inside:auto!important}</style>", "a listing breaks"),
             ("</style>", "dd{min-width:40rem}</style>", "narrow: the page is"),
             ("</style>", ".narrow svg{width:40rem}</style>", "goes beyond the window"),
             ("</style>", "path{fill:none!important;stroke:none!important}</style>", "no ink")):

@@ -128,7 +128,14 @@ std::string mark_path(std::size_t color, Point at, double r) {
   }
 }
 
-constexpr double digit_width = 0.556;  ///< of a digit, about, of the size of its letters
+/// Of a digit and of a minus, about, in the widest of the fonts of a page, of the size of letters.
+constexpr double digit_width = 0.64, minus_width = 0.84;
+
+/// The width of digits that may have a minus in front of them.
+double digits_width(const std::string& digits, double size) {
+  const double minus = digits.starts_with("−") ? minus_width - digit_width : 0;
+  return size * (digit_width * static_cast<double>(character_count(digits)) + minus);
+}
 
 /// "−5" of "2·10^−5"; empty for what does not end in a power of ten.
 std::string power_at_the_end(const std::string& text) {
@@ -186,7 +193,7 @@ text{fill:var(--fg)}.soft{fill:var(--soft)}.strong{font-weight:600}.small{font-s
 .mark{fill:var(--k);stroke:var(--bg);stroke-width:.8}.hollow{fill:var(--bg);stroke:var(--k);stroke-width:1.6}
 .hatch{fill:none;stroke:var(--bg);stroke-width:1;stroke-opacity:.75}.zone{fill:var(--zone)}
 .axis,.frame{fill:none;stroke:var(--rule)}.frame{stroke-width:.6}.grid{stroke:var(--grid)}
-.cell{fill:none;stroke:var(--k);stroke-width:1;shape-rendering:crispEdges}.beyond{stroke:var(--rule)}.key{stroke-width:12}
+.cell{fill:none;stroke:var(--k);stroke-width:1;shape-rendering:crispEdges}.diagonal{stroke:var(--rule)}.key{stroke-width:12}
 )";
 
 void Canvas::line(Point from, Point to, const std::string& classes) {
@@ -223,8 +230,9 @@ void Canvas::mark(std::size_t color, Point at, bool hollow, double radius) {
        (hollow ? "hollow c" : "mark c") + std::to_string(color % colors));
 }
 
-void Canvas::text(Point at, const std::string& text, const char* anchor, const std::string& classes,
-                  double turn) {
+void Canvas::text(Point at, const std::string& written, const char* anchor,
+                  const std::string& classes, double turn) {
+  const std::string text = with_powers(written);
   const bool starts = std::string_view(anchor) == "start", ends = std::string_view(anchor) == "end";
   std::string content;
   if (text.find('\n') == std::string::npos) {
@@ -245,7 +253,7 @@ void Canvas::text(Point at, const std::string& text, const char* anchor, const s
   }
   if (!moved.empty()) {
     const std::string base = text.substr(0, text.size() - moved.size() - 1);
-    const double width = digit_width * small * static_cast<double>(character_count(moved));
+    const double width = digits_width(moved, small);
     content = escaped(base);
     if (starts) {
       content += element("tspan", {{"dy", number(down)}, {"font-size", number(small)}}, moved);
@@ -253,7 +261,7 @@ void Canvas::text(Point at, const std::string& text, const char* anchor, const s
       at.x -= width;
     } else {
       at.x -= width / 2;
-      behind = digit_width * text_size * static_cast<double>(character_count(base)) / 2;
+      behind = digits_width(base, text_size) / 2;
     }
   }
   Attributes attributes = {{"x", number(at.x)}, {"y", number(at.y)}};
@@ -284,8 +292,9 @@ std::string Canvas::svg(const std::string& id, const std::string& title,
                   {"role", "img"},
                   {"aria-labelledby", id + "-title"},
                   {"aria-describedby", id + "-desc"}},
-                 element("title", {{"id", id + "-title"}}, escaped(title)) +
-                     element("desc", {{"id", id + "-desc"}}, escaped(description)) + "\n" + body_) +
+                 element("title", {{"id", id + "-title"}}, escaped(with_powers(title))) +
+                     element("desc", {{"id", id + "-desc"}}, escaped(with_powers(description))) +
+                     "\n" + body_) +
          "\n";
 }
 
@@ -348,7 +357,7 @@ void draw_y_axis(Canvas& canvas, const Axes& axes, const AxisText& text) {
     // A line without its number would be a riddle.
     if (ticks[i].label.empty()) continue;
     canvas.line({box.left, places[i]}, {box.right, places[i]}, "grid");
-    canvas.text({box.left - 6, places[i] + 4}, ticks[i].label, "end");
+    canvas.text({box.left - 8, places[i] + 4}, ticks[i].label, "end");
   }
   canvas.line({box.left, box.top}, {box.left, box.bottom}, "axis");
   if (!text.title.empty()) canvas.text({box.left - 44, box.top - 9}, text.title, "start", "soft");

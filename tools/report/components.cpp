@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "kernels/counted.h"
+#include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 #include "tools/report/labels.h"
 #include "tools/report/sweep.h"
@@ -23,7 +24,8 @@ constexpr std::size_t max_panels = 6;
 constexpr std::size_t max_points = 60;
 constexpr double half_bar = 30;  ///< half the width of a bar
 constexpr const char* closed_forms_note =
-    "Dotted lines are closed forms, hidden where the simulation agrees with them.";
+    "Dotted lines are closed forms, hidden where the simulation agrees with them; their numbers "
+    "stand under \"Simulation and closed forms\".";
 
 struct Drawn {
   const Component* component;
@@ -32,6 +34,7 @@ struct Drawn {
   Estimate estimate;
   double computed;  ///< by a closed form, NaN where there is none
   double relative() const { return estimate.mcse / std::abs(estimate.value); }
+  bool has_relative() const { return std::isfinite(relative()) && relative() > 0; }
 };
 
 /// What is drawn of a condition.
@@ -85,7 +88,7 @@ struct ComponentsPicture {
                number_of(member(member(member(condition, "theory"), component.key), "value"))});
           const Drawn& one = of_panel.back();
           compared = compared || !std::isnan(one.computed);
-          has_relative = has_relative || (std::isfinite(one.relative()) && one.relative() > 0);
+          has_relative = has_relative || one.has_relative();
           if (k == 0) errors.push_back(one.estimate.value);
         }
       }
@@ -257,7 +260,10 @@ Canvas draw_components(ComponentsPicture& picture, double picture_width) {
               Scale(picture.y_kind, y_range.low, y_range.high, box.bottom, box.top)};
     if (!single) titles.draw(canvas, p, {cells[p].left + 18, box.top - 26});
     draw_y_axis(canvas, axes, {picture.y_title(), axes.y.ticks(5)});
-    draw_x_axis(canvas, axes, {x_title, ticks}, relative == 0);
+    // Where nothing has a relative error the panel has no lower part.
+    const bool has_lower =
+        relative > 0 && std::ranges::any_of(picture.drawn[p], &Drawn::has_relative);
+    draw_x_axis(canvas, axes, {x_title, ticks}, !has_lower);
     if (y_range.low < 0 && axes.y.holds(0)) {
       canvas.line({box.left, axes.y(0)}, {box.right, axes.y(0)}, "axis");
     }
@@ -271,7 +277,7 @@ Canvas draw_components(ComponentsPicture& picture, double picture_width) {
     for (std::size_t k = 0; k < all.size(); ++k) {
       draw_series(canvas, axes, all[k], picture, shift_of(k));
     }
-    if (relative == 0) continue;
+    if (!has_lower) continue;
     box.top = box.bottom + 28;
     box.bottom = box.top + relative;
     axes.box = box;
@@ -335,7 +341,6 @@ Table components_table(const ComponentsPicture& picture) {
   const std::string what = picture.of_measures ? picture.y_title() : "Error and its components";
   Table table{.caption = what, .error = "MCSE", .headings = {"condition"}};
   for (const Component& one : picture.components) table.headings.emplace_back(one.name);
-  if (picture.compared) table.headings.emplace_back(name + " by closed form");
   const bool simulated = std::ranges::any_of(picture.conditions, [](const Value& condition) {
     return !std::isnan(number_of(member(condition, "replicates")));
   });
@@ -353,13 +358,9 @@ Table components_table(const ComponentsPicture& picture) {
           (remainder > 0 ? " (< " + with_minus_sign(formatted("%.1e", remainder)) + ")" : ""));
     }
     const std::string& key = picture.first().key;
-    if (picture.compared) {
-      row.push_back(
-          measured_number(number_of(member(member(member(condition, "theory"), key), "value")), 6));
-    }
     const Estimate mse = estimate_of(member(condition, key));
     if (picture.has_relative) row.push_back(percent_text(mse.mcse / std::abs(mse.value)));
-    if (simulated) row.push_back(axis_number(number_of(member(condition, "replicates"))));
+    if (simulated) row.push_back(count_text(number_of(member(condition, "replicates"))));
     table.rows.push_back(row);
   }
   return table;
@@ -449,7 +450,8 @@ std::string subtracted_words(const ComponentsPicture& picture, const std::string
   if (equals == std::string::npos) return subtracted;
   const std::size_t dot = subtracted.substr(0, equals).rfind('.');
   const std::size_t name = dot == std::string::npos ? 0 : dot + 1;
-  return subtracted.substr(name, equals - name) + " " + subtracted.substr(equals + 3);
+  return in_words(subtracted.substr(name, equals - name)) + " " +
+         in_words(subtracted.substr(equals + 3));
 }
 
 /// Nothing where no condition has a difference.

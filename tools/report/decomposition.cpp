@@ -13,7 +13,8 @@ namespace headlab::tools {
 namespace {
 
 constexpr std::size_t max_bars = 32;
-constexpr double bar_step = 22;
+constexpr double mark_height = 7;  ///< of the mark above a bar
+constexpr double bar_height = 15, bar_step = mark_height + bar_height + 3;
 
 using Terms = std::vector<Component>;
 
@@ -70,6 +71,12 @@ void hatch(Canvas& canvas, std::size_t color, const Box& box) {
   if (!data.empty()) canvas.path(data, "hatch");
 }
 
+/// An arrowhead whose point is at `at`: it stands above what it marks and covers none of it.
+void draw_sum(Canvas& canvas, Point at) {
+  canvas.polygon({at, {at.x - 4.5, at.y - mark_height}, {at.x + 4.5, at.y - mark_height}},
+                 "mark c0");
+}
+
 Canvas draw_stacks(const std::vector<Stack>& stacks, const Terms& terms, double width) {
   double widest = 40;
   double low = 0, high = 0;
@@ -113,7 +120,7 @@ Canvas draw_stacks(const std::vector<Stack>& stacks, const Terms& terms, double 
     hatch(canvas, terms[t].color, key);
     canvas.text({keys[t].x + 28, keys[t].y + 11}, terms[t].name, "start", "label");
   }
-  canvas.mark(0, {place.x + 6, place.y + 7});
+  draw_sum(canvas, {place.x + 6, place.y + 7 + mark_height / 2});
   canvas.text({place.x + 18, place.y + 11}, "MSE", "start", "label");
 
   for (const Tick& tick : axes.x.ticks(6)) {
@@ -126,7 +133,7 @@ Canvas draw_stacks(const std::vector<Stack>& stacks, const Terms& terms, double 
       canvas.text({left, y - (text_height(texts[i]) - text_height(""))}, texts[i], "start",
                   "halo label");
     } else if (labels) {
-      canvas.text({left - 8, y + 15}, texts[i], "end", "label");
+      canvas.text({left - 8, y + mark_height + bar_height / 2 + 4}, texts[i], "end", "label");
     }
     double above = 0, below = 0;
     for (std::size_t t = 0; t < terms.size(); ++t) {
@@ -134,12 +141,12 @@ Canvas draw_stacks(const std::vector<Stack>& stacks, const Terms& terms, double 
       double& from = term < 0 ? below : above;
       const double a = axes.x(from), b = axes.x(from + term);
       from += term;
-      const Box bar{std::min(a, b), y + 3, std::max(a, b), y + bar_step - 3};
+      const Box bar{std::min(a, b), y + mark_height, std::max(a, b), y + mark_height + bar_height};
       if (bar.width() < 0.05) continue;
       canvas.rectangle(bar, "area c" + std::to_string(terms[t].color));
       hatch(canvas, terms[t].color, bar);
     }
-    canvas.mark(0, {axes.x(stacks[i].mse), y + bar_step / 2});
+    draw_sum(canvas, {axes.x(stacks[i].mse), y + mark_height});
   }
   if (low < 0) canvas.line({axes.x(0), top}, {axes.x(0), bottom}, "axis");
   return canvas;

@@ -184,7 +184,10 @@ std::vector<Picture> alike_figures(const Source& source) {
   return {
       {.title = "How alike the heads are",
        .finding = most ? alike_sentence(matrices, *most, where) : "No two heads can be compared.",
-       .draw = [=](double width) { return draw_heat_maps("mean squared cosine", matrices, width); },
+       .draw =
+           [=](double width) {
+             return draw_heat_maps({"mean squared cosine", "a head with itself"}, matrices, width);
+           },
        .table = std::move(table),
        .note = sentences({"Mean squared cosine of the principal angles: 1 for heads on one "
                           "subspace.",

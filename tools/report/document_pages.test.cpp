@@ -40,9 +40,7 @@ TEST(ReportPage, TellsHeadsApartOnlyWhereTheyAre) {
       R"({"head_covariance": [[2,1],[1,2]], "head_covariance_mcse": [[0.1,0.2],[0.2,0.1]]})";
   EXPECT_TRUE(contains(page_of_queries(query), "<td class=\"n\">1.00 ± 0.20</td>"));
   EXPECT_FALSE(contains(page_of_queries(query + "," + query), "0.20"));
-  // A diagonal that is larger by less than can be seen has no shade of its own.
-  EXPECT_FALSE(contains(page_with("[[1.001,1],[1,1.001]]"), "larger variances"));
-  EXPECT_TRUE(contains(page_with("[[1.2,1],[1,1.2]]"), "larger variances"));
+  EXPECT_TRUE(contains(page_with("[[1.2,1],[1,1.2]]"), ">variances</text>"));
 }
 
 TEST(ReportPage, TellsRowsOfVerdictsApart) {
@@ -282,7 +280,7 @@ TEST(ReportPage, NamesBarsInFull) {
       page_of_document(R"({"headlab": {}, "results_id": "x", "conditions": [)" + conditions + "]}");
   const std::string bars = page.substr(page.find("id=\"figure-2\""));
   EXPECT_TRUE(contains(bars.substr(0, bars.find("</svg>")),
-                       ">sample_size 100, kernel epanechnikov, spread epanechnikov100<"));
+                       ">sample size 100, kernel epanechnikov, spread epanechnikov100<"));
 }
 
 TEST(ReportPage, HasTheCommandsOfVerdicts) {

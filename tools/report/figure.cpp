@@ -2,6 +2,7 @@
 #include "tools/report/figure.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <string_view>
 #include <utility>
@@ -46,14 +47,33 @@ std::size_t columns_of_panels(std::size_t count, double width) {
   return count > 1 && width >= two_panels ? 2 : 1;
 }
 
-/// Evenly spread rows of a long table, and a sentence that says so.
-std::string thin_rows(Table& table, std::size_t most) {
+/// True where a sentence has a name that does not go on: "n 100" of "n 100, d 2", not of "n 1000".
+bool names(const std::string& sentence, const std::string& name) {
+  for (std::size_t at = sentence.find(name); at != std::string::npos;
+       at = sentence.find(name, at + 1)) {
+    const std::string_view after = std::string_view(sentence).substr(at + name.size());
+    const bool goes_on = !after.empty() && (std::isalnum(static_cast<unsigned char>(after[0])) ||
+                                            (after[0] == '.' && after.size() > 1 &&
+                                             std::isdigit(static_cast<unsigned char>(after[1]))));
+    if (!goes_on) return true;
+  }
+  return false;
+}
+
+/// Evenly spread rows of a long table with those that the finding names, and a sentence that says
+/// so.
+std::string thin_rows(Table& table, std::size_t most, const std::string& finding) {
   const std::size_t count = table.rows.size();
   if (count <= most) return "";
+  std::vector<bool> kept(count);
+  for (const std::size_t i : spread(count, most)) kept[i] = true;
   std::vector<std::vector<std::string>> rows;
-  for (const std::size_t i : spread(count, most)) rows.push_back(table.rows[i]);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string& name = table.rows[i].front();
+    if (kept[i] || (!is_number_text(name) && names(finding, name))) rows.push_back(table.rows[i]);
+  }
   table.rows = std::move(rows);
-  return "The table has " + grouped(most) + " of " + grouped(count) + " rows.";
+  return "The table has " + grouped(table.rows.size()) + " of " + grouped(count) + " rows.";
 }
 
 }  // namespace
@@ -64,7 +84,8 @@ std::string figure_html(const Picture& figure, std::size_t number) {
       element("strong", "Plot " + std::to_string(number) + ". " + prose(figure.title) + ".") + " " +
       prose(figure.finding);
   Table table = figure.table;
-  const std::string note = sentences({figure.note, thin_rows(table, figure.max_rows)});
+  const std::string note =
+      sentences({figure.note, thin_rows(table, figure.max_rows, figure.finding)});
   if (!note.empty()) {
     caption += " " + element("span", {{"class", "note"}}, prose(note));
   }

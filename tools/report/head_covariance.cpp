@@ -125,7 +125,10 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
       shown, [&](std::size_t c) { return items_of(member(conditions[c], "queries")).size() == 1; });
   return {{.title = "Covariance of the heads",
            .finding = finding,
-           .draw = [=](double width) { return draw_heat_maps("covariance", matrices, width); },
+           .draw =
+               [=](double width) {
+                 return draw_heat_maps({"covariance", "variances"}, matrices, width);
+               },
            .table = std::move(table),
            .note = sentences({one_query
                                   ? "At the only query; the diagonal holds the variances."

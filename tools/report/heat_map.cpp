@@ -29,15 +29,18 @@ class Shading {
   int operator()(double value) const {
     if (!std::isfinite(value)) return 0;
     const double size = diverging_ ? std::abs(value) : value;
-    // A diagonal that is about the largest covariance has its shade.
-    if (size > high_ + 0.02 * std::abs(high_)) return beyond;
     const double share = high_ > low_ ? (size - low_) / (high_ - low_) : 1;
     const int shade = 1 + std::clamp(static_cast<int>(share * shades), 0, shades - 1);
     return diverging_ && value < 0 ? -shade : shade;
   }
   double edge(int shade) const { return low_ + (high_ - low_) * shade / shades; }
   bool diverging() const { return diverging_; }
-  static constexpr int beyond = shades + 1;
+  /// That of a cell of a matrix: the diagonal is no pair of heads and has a grey of its own.
+  int of_cell(const HeadMatrix& matrix, std::size_t h, std::size_t l) const {
+    const int shade = (*this)(matrix.at(h, l));
+    return h == l && shade != 0 ? diagonal : shade;
+  }
+  static constexpr int diagonal = shades + 1;
 
  private:
   bool diverging_;
@@ -66,9 +69,9 @@ std::array<std::string, 2 * shades + 2> paths_of(const HeadMatrix& matrix, const
   std::array<std::string, 2 * shades + 2> paths;
   for (std::size_t h = 0; h < matrix.heads; ++h) {
     for (std::size_t l = 0; l < matrix.heads;) {
-      const int shade = shading(matrix.at(h, l));
+      const int shade = shading.of_cell(matrix, h, l);
       std::size_t run = 1;
-      while (l + run < matrix.heads && shading(matrix.at(h, l + run)) == shade) ++run;
+      while (l + run < matrix.heads && shading.of_cell(matrix, h, l + run) == shade) ++run;
       if (shade != 0) {
         std::string& path = paths[static_cast<std::size_t>(shade + shades)];
         path += "M" + std::to_string(l) + " " + std::to_string(h) + "h" + std::to_string(run);
@@ -122,8 +125,8 @@ void draw_matrix(Canvas& canvas, const Box& box, const HeadMatrix& matrix, const
     const std::string& path = paths[static_cast<std::size_t>(shade + shades)];
     if (!path.empty()) canvas.path(path, classes_of(shade), opacity_of(shade));
   }
-  const std::string& beyond = paths[static_cast<std::size_t>(Shading::beyond + shades)];
-  if (!beyond.empty()) canvas.path(beyond, "cell beyond");
+  const std::string& diagonal = paths[static_cast<std::size_t>(Shading::diagonal + shades)];
+  if (!diagonal.empty()) canvas.path(diagonal, "cell diagonal");
   canvas.close_group();
   canvas.rectangle(box, "frame");
   canvas.text({box.left - 6, box.bottom + 15}, "head", "end", "soft");
@@ -134,22 +137,23 @@ void draw_matrix(Canvas& canvas, const Box& box, const HeadMatrix& matrix, const
     for (std::size_t l = 0; l < matrix.heads; ++l) {
       canvas.text({box.left + (static_cast<double>(l) + 0.5) * cell,
                    box.top + (static_cast<double>(h) + 0.5) * cell + 4},
-                  numbers[h * matrix.heads + l], "middle", number_class(shading(matrix.at(h, l))));
+                  numbers[h * matrix.heads + l], "middle",
+                  number_class(shading.of_cell(matrix, h, l)));
     }
   }
 }
 
 constexpr double key_left = 78, key_shade = 26;  ///< where shades begin, and one of them at most
-constexpr const char* beyond_words = "larger variances";
 
-/// Where what is beyond the scale has its key: behind the shades, or below them.
-Point place_of_beyond(double width, const Shading& shading) {
+/// Where the diagonal has its key: behind the shades, or below them.
+Point place_of_diagonal(double width, const Shading& shading, const std::string& words) {
   const double behind = key_left + key_shade * (shading.diverging() ? 2 * shades : shades) + 24;
-  const bool has_room = behind + key_shade + 8 + text_width(beyond_words) <= width;
+  const bool has_room = behind + key_shade + 8 + text_width(words) <= width;
   return has_room ? Point{behind, 0} : Point{key_left, 34};
 }
 
-void draw_key(Canvas& canvas, double top, const Shading& shading, bool beyond) {
+/// \param diagonal  what its grey cells are; empty where there are none
+void draw_key(Canvas& canvas, double top, const Shading& shading, const std::string& diagonal) {
   const double count = shading.diverging() ? 2 * shades : shades;
   const double width = std::min(key_shade, (canvas.width() - key_left - 20) / count);
   canvas.text({20, top + 12}, "shades:");
@@ -169,11 +173,11 @@ void draw_key(Canvas& canvas, double top, const Shading& shading, bool beyond) {
     canvas.text({left, top + 29}, cell_number(shading.edge(0), 3));
   }
   canvas.text({x, top + 29}, cell_number(shading.edge(shades), 3), "end");
-  if (!beyond) return;
-  const Point place = place_of_beyond(canvas.width(), shading);
+  if (diagonal.empty()) return;
+  const Point place = place_of_diagonal(canvas.width(), shading, diagonal);
   const double y = top + place.y;
-  canvas.path(formatted("M%.1f %.1fh%.1f", place.x, y + 8, key_shade), "cell beyond key");
-  canvas.text({place.x + key_shade + 8, y + 12}, beyond_words);
+  canvas.path(formatted("M%.1f %.1fh%.1f", place.x, y + 8, key_shade), "cell diagonal key");
+  canvas.text({place.x + key_shade + 8, y + 12}, diagonal);
 }
 
 constexpr int max_lines = 3;  ///< of the name of a row or a column
@@ -280,7 +284,7 @@ PairExtremes extremes_of(const HeadMatrix& matrix) {
   return found;
 }
 
-Canvas draw_heat_maps(const std::string& title, const std::vector<HeadMatrix>& matrices,
+Canvas draw_heat_maps(const HeatMapWords& words, const std::vector<HeadMatrix>& matrices,
                       double width) {
   double low = HUGE_VAL, high = -HUGE_VAL;
   for (const HeadMatrix& matrix : matrices) {
@@ -291,12 +295,6 @@ Canvas draw_heat_maps(const std::string& title, const std::vector<HeadMatrix>& m
   }
   if (low > high) low = 0, high = 1;
   const Shading shading(low, high);
-  bool beyond = false;
-  for (const HeadMatrix& matrix : matrices) {
-    beyond = beyond || std::ranges::any_of(matrix.values, [&](double value) {
-               return shading(value) == Shading::beyond;
-             });
-  }
   constexpr double two_columns = 560;
   const std::size_t columns = matrices.size() > 1 && width >= two_columns ? 2 : 1;
   std::size_t heads = 1;
@@ -310,11 +308,11 @@ Canvas draw_heat_maps(const std::string& title, const std::vector<HeadMatrix>& m
   const double above = 26 + titles.more_height();
   const double row = above + side + 36;
   const std::size_t rows = (matrices.size() + columns - 1) / columns;
-  const double below_key = 40 + (beyond ? place_of_beyond(width, shading).y : 0);
+  const double below_key = 40 + place_of_diagonal(width, shading, words.diagonal).y;
   const double key = below_key + 24;  // and the title
   Canvas canvas(width, key + row * static_cast<double>(rows));
-  draw_key(canvas, 0, shading, beyond);
-  canvas.text({20, below_key + 16}, title, "start", "strong");
+  draw_key(canvas, 0, shading, words.diagonal);
+  canvas.text({20, below_key + 16}, words.title, "start", "strong");
   const int digits = digits_apart(shading.edge(0), shading.edge(shades));
   // Numbers stand in all cells of matrices of one size, or in none.
   const auto numbered = [&](const HeadMatrix& matrix) {
@@ -355,7 +353,7 @@ Canvas draw_map(const FigureMap& map, double width) {
   const Box box{left, top, left + cell * columns, top + height * static_cast<double>(map.y.size())};
   const ColumnNames names(map.x, cell);
   Canvas canvas(width, box.bottom + names.height() + 24);
-  draw_key(canvas, 0, shading, false);
+  draw_key(canvas, 0, shading, "");
   canvas.text({20, 56}, map.title, "start", "strong");
   canvas.text({20, top - 9}, map.y_title, "start", "soft");
   canvas.open_group(formatted("transform=\"translate(%.1f %.2f) scale(%.4f %.4f)\"", box.left,

@@ -42,14 +42,18 @@ PairExtremes extremes_of(const HeadMatrix& matrix);
 inline constexpr int shades = 8;
 /// How much of a colour a shade is, the rest being the ground; and the class of its numbers: the
 /// one of "ink", "plain" and "ground" that stands out most in the scheme in which it does so least.
-/// What is beyond the scale is of a grey that black is read on.
+/// Diagonals are of a grey that black is read on.
 double shade_opacity(int shade);
 const char* number_class(int shade);
 
-/// Matrices of what the title says on one scale of shades, one path a shade, which spans the values
-/// off their diagonals. Diagonals are gray where they are beyond it; what is not finite stays
-/// empty.
-Canvas draw_heat_maps(const std::string& title, const std::vector<HeadMatrix>& matrices,
+/// What the cells of matrices are, and what those of their diagonals.
+struct HeatMapWords {
+  std::string title, diagonal;
+};
+
+/// Matrices on one scale of shades, one path a shade, which spans the values off their diagonals.
+/// Diagonals are grey; what is not finite stays empty.
+Canvas draw_heat_maps(const HeatMapWords& words, const std::vector<HeadMatrix>& matrices,
                       double width);
 
 /// A figure over two keys.

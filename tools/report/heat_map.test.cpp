@@ -79,8 +79,8 @@ TEST(HeatMap, HasItsKeyInsideThePicture) {
   for (const HeadMatrix& matrix : {small, large}) {
     for (const double width : {720.0, 368.0}) {
       const std::string svg =
-          draw_heat_maps("covariance", {matrix}, width).svg("id", "title", "words");
-      const std::regex words("<text x=\"([0-9.]+)\"[^>]*>(larger [^<]*)<");
+          draw_heat_maps({"covariance", "variances"}, {matrix}, width).svg("id", "title", "words");
+      const std::regex words("<text x=\"([0-9.]+)\"[^>]*>(variances)<");
       std::smatch found;
       ASSERT_TRUE(std::regex_search(svg, found, words)) << width;
       EXPECT_LE(std::stod(found[1]) + text_width(found[2]), width) << matrix.title;
@@ -90,9 +90,20 @@ TEST(HeatMap, HasItsKeyInsideThePicture) {
 
 TEST(HeatMap, SaysWhatItShowsOfWhat) {
   const HeadMatrix matrix{.title = "a", .heads = 2, .values = {9, 1, 1, 9}, .errors = {}};
-  const std::string svg = draw_heat_maps("covariance", {matrix}, 720).svg("id", "title", "words");
+  const std::string svg =
+      draw_heat_maps({"covariance", "variances"}, {matrix}, 720).svg("id", "title", "words");
   EXPECT_NE(svg.find(">covariance<"), std::string::npos);
   EXPECT_NE(svg.find(">head<"), std::string::npos);
+}
+
+TEST(HeatMap, HasOneColourForTheDiagonal) {
+  // Variances below, within and above the scale of the covariances, of which 3 is the largest.
+  const HeadMatrix matrix{
+      .title = "a", .heads = 3, .values = {0.5, 1, 2, 1, 2.5, 3, 2, 3, 9}, .errors = {}};
+  const std::string svg =
+      draw_heat_maps({"covariance", "variances"}, {matrix}, 720).svg("id", "title", "words");
+  EXPECT_NE(svg.find("<path class=\"cell diagonal\" d=\"M0 0h1M1 1h1M2 2h1\"/>"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ std::string class_of_cell(const std::string& text, bool first) {
   return "";
 }
 
-/// Where a wide table has to fit, an estimate may break before its ±.
+/// Where a wide table has to fit, the errors of its estimates have lines of their own.
 std::string cell_html(const std::string& text) {
   const std::size_t sign = text.find(" ± ");
   if (sign == std::string::npos) return prose(text);
@@ -85,11 +85,26 @@ std::string tag(const char* name, const Attributes& attributes) {
 
 constexpr std::size_t longest_whole = 32;  ///< characters that fit in a narrow window
 
-/// Text as HTML, its symbols with their subscripts.
+/// Where the digits of a power of ten end, "−5" of "10^−5", whose sign ^ is at `at`; `at` for none.
+std::size_t end_of_power(std::string_view text, std::size_t at) {
+  if (!text.substr(0, at).ends_with("10") || text.substr(at, 1) != "^") return at;
+  constexpr std::string_view minus = "−";
+  const std::size_t digits = at + 1 + (text.substr(at + 1).starts_with(minus) ? minus.size() : 0);
+  const std::size_t end = std::min(text.find_first_not_of("0123456789", digits), text.size());
+  return end > digits ? end : at;
+}
+
+/// Text as HTML, its symbols with their subscripts, and powers of ten raised.
 std::string with_symbols(std::string_view text) {
   std::string html;
   std::size_t shown = 0;
-  for (std::size_t end = 3; end <= text.size(); ++end) {
+  for (std::size_t end = 2; end <= text.size(); ++end) {
+    if (const std::size_t power = end_of_power(text, end); power > end) {
+      html += escaped(text.substr(shown, end - shown)) +
+              element("sup", text.substr(end + 1, power - end - 1));
+      shown = end = power;
+      continue;
+    }
     const char after = end < text.size() ? text[end] : ' ';
     const bool goes_on = std::isalnum(static_cast<unsigned char>(after)) != 0 || after == '_';
     if (goes_on || !ends_in_symbol(text.substr(0, end))) continue;
@@ -196,7 +211,46 @@ bool ends_in_symbol(std::string_view text) {
   return std::isalnum(static_cast<unsigned char>(before)) == 0 && before != '_';
 }
 
-std::string prose(std::string_view text) {
+std::string with_powers(std::string_view text) {
+  const auto is_digit = [&](std::size_t at) {
+    return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
+  };
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    out += text[at];
+    if (text[at] != 'e' || at == 0 || !(is_digit(at - 1) || text[at - 1] == ')')) continue;
+    // The number or the bracket before, which no other word goes into.
+    const std::size_t begin = text.find_last_not_of("0123456789.", at - 1) + 1;
+    const auto before = begin > 0 ? static_cast<unsigned char>(text[begin - 1]) : ' ';
+    if (std::isalnum(before) != 0 || before == '_') continue;
+    std::size_t digits = at + 1;
+    bool negative = false;
+    for (const std::string_view sign : {"-", "−", "+"}) {
+      if (!text.substr(digits).starts_with(sign)) continue;
+      negative = sign != "+";
+      digits += sign.size();
+      break;
+    }
+    while (text.substr(digits, 1) == "0" && is_digit(digits + 1)) ++digits;
+    const std::size_t end = std::min(text.find_first_not_of("0123456789", digits), text.size());
+    const char after = end < text.size() ? text[end] : ' ';
+    if (end == digits || std::isalnum(static_cast<unsigned char>(after)) != 0 || after == '_') {
+      continue;
+    }
+    out.pop_back();
+    // "1e-09" is 10^−9.
+    const bool is_one = text.substr(begin, at - begin) == "1";
+    if (is_one) out.pop_back();
+    out += std::string(is_one ? "" : "·") + "10^" + (negative ? "−" : "") +
+           std::string(text.substr(digits, end - digits));
+    at = end - 1;
+  }
+  return out;
+}
+
+std::string prose(std::string_view written) {
+  const std::string with = with_powers(written);
+  const std::string_view text = with;
   std::string html;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = end_of_expression(text, begin);
@@ -245,7 +299,8 @@ std::string table_element(const Table& table) {
       table.caption + (table.error.empty() || !has_errors ? "" : ": value ± " + table.error);
   const std::string caption =
       words.empty() ? "" : element("p", {{"class", "caption"}}, prose(words));
-  const Attributes label = words.empty() ? Attributes{} : Attributes{{"aria-label", words}};
+  const Attributes label =
+      words.empty() ? Attributes{} : Attributes{{"aria-label", with_powers(words)}};
   std::string headings;
   for (const std::string& heading : table.headings) {
     headings += element("th", {{"scope", "col"}}, prose(heading));

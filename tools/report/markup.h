@@ -16,9 +16,12 @@ std::string escaped(std::string_view text);
 /// True of a text that ends in a symbol with a subscript, d_k or d_v.
 bool ends_in_symbol(std::string_view text);
 
-/// Text as HTML: symbols with their subscripts, and no line that ends within an expression - around
-/// an operator, before a percent sign, between a name and its value, within [a, b], at a slash -
-/// of at most 32 characters.
+/// Numbers with exponents as people write them: "2.5·10^−7" of "2.5e-07".
+std::string with_powers(std::string_view text);
+
+/// Text as HTML: symbols with their subscripts, numbers with_powers(), raised, and no line that
+/// ends within an expression - around an operator, before a percent sign, between a name and its
+/// value, within [a, b], at a slash - of at most 32 characters.
 std::string prose(std::string_view text);
 
 using Attributes = std::vector<std::pair<const char*, std::string>>;

@@ -135,10 +135,21 @@ TEST(Markup, SetsTheSymbolsOfDimensionsWithSubscripts) {
   const std::string svg = canvas.svg("id", "", "");
   EXPECT_NE(svg.find(R"(>best d<tspan dy="3" font-size="9">k</tspan></text>)"), std::string::npos);
   EXPECT_NE(svg.find(R"(>dimension d</text>)"), std::string::npos) << svg;
-  EXPECT_NE(svg.find(R"(<text x="45" y="23" font-size="9" class="soft">k</text>)"),
+  EXPECT_NE(svg.find(R"(<text x="44.2" y="23" font-size="9" class="soft">k</text>)"),
             std::string::npos)
       << svg;
   EXPECT_NE(svg.find(">d_kk</text>"), std::string::npos) << svg;
+}
+
+TEST(Markup, WritesExponentsAsPowersOfTen) {
+  EXPECT_EQ(with_powers("2.5e-07, −1.2e−05 and 3e8"), "2.5·10^−7, −1.2·10^−5 and 3·10^8");
+  EXPECT_EQ(with_powers("(1.23 ± 0.12)e-09"), "(1.23 ± 0.12)·10^−9");
+  EXPECT_EQ(with_powers("(< 1e-05)"), "(< 10^−5)");
+  for (const char* other : {"33cf99505ddaa4e7", "e5", "a1e5", "1e", "1e5a", "1e-x", "x_1e5", ""}) {
+    EXPECT_EQ(with_powers(other), other);
+  }
+  EXPECT_EQ(as_read(prose("± 6.2e−16")), "± 6.2·10<sup>−16</sup>");
+  EXPECT_EQ(prose("10^x, 10^"), "10^x, 10^");
 }
 
 TEST(Markup, NoLineEndsWithinAnExpression) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 
 #include "engine/files/atomic_file.h"
 #include "engine/files/document.h"
@@ -13,6 +14,7 @@
 #include "engine/files/input_file.h"
 #include "engine/files/json_writer.h"
 #include "kernels/counted.h"
+#include "tools/cli/figure_text.h"
 #include "tools/cli/output_folder.h"
 #include "tools/report/figure.h"
 #include "tools/report/markup.h"
@@ -21,7 +23,8 @@
 namespace headlab::tools {
 namespace {
 
-/// The style of a report besides its colours and pictures.
+/// The style of a report besides its colours and pictures. Scripts of formulas are placed as those
+/// of text are: without a mathematics font a browser does not know how high they belong.
 constexpr const char* page_style = R"(
 body{margin:0 auto;padding:1rem;max-width:50rem;background:var(--bg);color:var(--fg);
 font:16px/1.5 system-ui,"Liberation Sans",Arial,sans-serif;overflow-wrap:break-word}
@@ -37,7 +40,10 @@ thead th{background:var(--grid)}td ul{margin:0;padding-left:1rem}td p{margin:.3r
 code{overflow-wrap:anywhere}code,pre{font:13px/1.45 ui-monospace,"Liberation Mono",monospace}pre{white-space:pre-wrap;border:1px solid var(--rule);padding:.6rem}
 @media (max-width:30rem){dd{margin-left:.5rem}dd math{font-size:.78em}.claims tr{display:grid}.claims thead{display:none}.claims th,.claims td{width:auto}
 .claims td{border-top:0}.claims td:nth-child(2)::before{content:"holds as: "}.claims td:nth-child(3)::before{content:"fails as, or is open as: "}}
-math{math-style:normal}.n,.whole{white-space:nowrap}th:nth-last-child(n+8)~td.n{white-space:normal}.long{overflow-wrap:anywhere}.scroll tbody th:not(.n){min-width:9em}.files{columns:23rem}code span{white-space:nowrap}dd{overflow-x:auto;overflow-y:hidden;padding-top:.4rem;margin-top:-.4rem}
+math{math-style:normal}
+@supports (display:inline math){msub,msup,msubsup{display:inline-block}:is(msub,msup,msubsup)>*{display:inline math}
+:is(msub,msup,msubsup)>:not(:first-child){font-size:.72em;math-depth:0}:is(msub,msubsup)>:nth-child(2){vertical-align:-.3em}msup>:last-child,msubsup>:last-child{vertical-align:.5em}msup:has(>:first-child mfrac)>:last-child{vertical-align:top}}
+.n,.whole{white-space:nowrap}th:nth-last-child(n+8)~td.n>.whole:last-child{display:block}.long{overflow-wrap:anywhere}.scroll tbody th:not(.n){min-width:9em}.files{columns:23rem}code span{white-space:nowrap}dd{overflow-x:auto;overflow-y:hidden;padding-top:.4rem;margin-top:-.4rem}
 summary{cursor:pointer;color:var(--soft);font-size:.9rem}a{color:var(--c1)}
 .c0{--k:var(--c0)}.c1{--k:var(--c1)}.c2{--k:var(--c2)}.c3{--k:var(--c3)}.c4{--k:var(--c4)}.c5{--k:var(--c5)}.c6{--k:var(--c6)}
 )";
@@ -45,9 +51,9 @@ summary{cursor:pointer;color:var(--soft);font-size:.9rem}a{color:var(--c1)}
 /// On paper what can be folded is open, tables break between rows under repeated heads, and a
 /// picture leaves room on its page for a heading and its caption.
 constexpr const char* print_style = R"(
-body{max-width:none;padding:0;font-size:10.5pt}svg{max-height:195mm}.scroll,details .scroll{overflow:visible;width:auto;max-width:none}td.n{white-space:normal}
-svg,figcaption,tr,dt,li,thead,summary,dd:has(.note),table:not(.claims):not(:has(tr:nth-child(13))){break-inside:avoid}h2,h3,summary,.caption,td p{break-after:avoid}td code,.claims .note{font-size:inherit}figure>div,dt,p:has(+dl){break-after:avoid}
-dd{overflow:visible}.files{columns:2}table{font-size:7.5pt}.files code{font-size:6.4pt}th,td{padding:.15rem .3rem}.claims tr{break-inside:auto}pre{font-size:8pt}
+body{max-width:none;padding:0;font-size:10.5pt}svg{max-height:195mm}.scroll,details .scroll{overflow:visible;width:auto;max-width:none}pre{box-decoration-break:clone;-webkit-box-decoration-break:clone}
+svg,figcaption,tr,dt,li,thead,summary,pre,dd:has(.note),table:not(.claims):not(:has(tr:nth-child(13))){break-inside:avoid}h2,h3,summary,.caption,td p{break-after:avoid}td code,.claims .note{font-size:inherit}figure>div,dt,p:has(+dl){break-after:avoid}
+dd{overflow:visible}.files{columns:2}table{font-size:7.5pt}table:has(th:nth-child(7)){font-size:6.5pt}table:has(th:nth-child(9)){font-size:5.5pt}.files code{font-size:6.4pt}th,td{padding:.15rem .3rem}.claims tr{break-inside:auto}pre{font-size:8pt}
 thead{display:table-header-group}nav{display:none}summary{list-style:none;font-weight:600}
 details::details-content{content-visibility:visible;block-size:auto}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}
@@ -110,12 +116,17 @@ std::string commands_html(const std::string& commands) {
 std::string provenance_html(const Source& source, std::size_t figures, std::size_t first) {
   const Value& made_by = member(source.document, "headlab");
   Table table{.caption = "What made the results", .headings = {"what", "value"}};
-  for (const char* key : {"version", "git", "backend", "simd", "device", "seed"}) {
+  for (const auto& [key, words] : {std::pair("version", "version"),
+                                   {"git", "commit"},
+                                   {"backend", "backend"},
+                                   {"simd", "vector instructions"},
+                                   {"device", "device"},
+                                   {"seed", "seed"}}) {
     const Value& value = member(made_by, key);
-    if (!value.is<Value::Null>()) table.rows.push_back({key, words_of(value)});
+    if (!value.is<Value::Null>()) table.rows.push_back({words, words_of(value)});
   }
   const std::string id = text_of(member(source.document, "results_id"));
-  if (!id.empty()) table.rows.push_back({"results_id", id});
+  if (!id.empty()) table.rows.push_back({"identifier of the results", id});
   const Value& complete = member(source.document, "complete");
   if (complete.is<bool>()) {
     table.rows.push_back({"complete", is_true(complete) ? "yes" : "no: it ended early"});
@@ -131,7 +142,11 @@ std::string provenance_html(const Source& source, std::size_t figures, std::size
   const Value::Array& conditions = source.shown_conditions();
   if (!conditions.empty()) {
     const Value& parameters = member(conditions.front(), "parameters");
-    text += listing(conditions.size() == 1 ? "All parameters" : "All parameters, first condition",
+    // A run with targets ends where they are met.
+    const double most = number_of(member(member(source.document, "until"), "most"));
+    text += listing(std::string("All parameters") +
+                        (conditions.size() == 1 ? "" : ", first condition") +
+                        (most > 0 ? " (at most " + count_text(most) + " replicates)" : ""),
                     to_json(parameters, {.lines = 2, .indent = 1}));
   }
   return text;
@@ -159,8 +174,10 @@ std::string unfinished_html(const Source& source) {
   }
   if (least < wanted) {
     const auto count = [](double number) { return grouped(static_cast<std::uint64_t>(number)); };
-    text += ": of " + count(wanted) + " training sets " +
-            (source.conditions > 1 ? "some conditions have " : "there are ") + count(least);
+    const bool has_targets = member(source.document, "until").is<Value::Members>();
+    text += ": of " + std::string(has_targets ? "at most " : "") + count(wanted) +
+            " training sets " + (source.conditions > 1 ? "some conditions have " : "there are ") +
+            count(least);
   }
   return element("p", element("strong", prose(text + "."))) + "\n";
 }

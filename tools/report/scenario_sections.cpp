@@ -221,11 +221,6 @@ std::string scenario_html(const Value& document, const std::string& sizes) {
                          sizes);
 }
 
-std::string in_words(std::string key) {
-  std::ranges::replace(key, '_', ' ');
-  return key;
-}
-
 std::vector<Section> run_sections(const Source& source) {
   const Value none;
   const Value::Array& conditions = source.shown_conditions();
@@ -287,29 +282,6 @@ std::vector<Section> run_sections(const Source& source) {
           {"Performance measures",
            paragraph(source.kind == SourceKind::run ? errors_text(conditions)
                                                     : remainders_text(conditions))}};
-}
-
-std::string compared_html(const Source& source) {
-  double largest = 0;
-  std::size_t count = 0;
-  std::string where;
-  const Value::Array& conditions = source.shown_conditions();
-  const Sweep sweep = sweep_of(conditions);
-  for (std::size_t c = 0; c < conditions.size(); ++c) {
-    for (const auto& [name, location, z] :
-         members_of(member(member(conditions[c], "theory"), "z"))) {
-      if (!std::isfinite(number_of(z))) continue;
-      ++count;
-      if (std::abs(number_of(z)) <= largest) continue;
-      largest = std::abs(number_of(z));
-      const std::string condition = sweep.condition_text(c);
-      where = figure_words(name) + (condition.empty() ? "" : " at " + condition);
-    }
-  }
-  if (count == 0) return "";
-  return paragraph("Simulation and closed forms were compared in " + counted(count, "figure") +
-                   ". The largest |z| is " + with_minus_sign(z_text(largest)) + ", of " + where +
-                   ".");
 }
 
 std::vector<Section> depth_sections(const Source& source) {

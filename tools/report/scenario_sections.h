@@ -20,9 +20,6 @@ const Value& parameter(const Value& condition, std::initializer_list<const char*
 /// \param sizes  n, as HTML
 std::string scenario_html(const Value& document, const std::string& sizes);
 
-/// "first order" of "first_order"
-std::string in_words(std::string key);
-
 std::vector<Section> run_sections(const Source& source);
 std::vector<Section> depth_sections(const Source& source);
 

@@ -12,7 +12,6 @@
 #include "engine/files/error.h"
 #include "engine/files/json_writer.h"
 #include "engine/files/key_names.h"
-#include "engine/scenario/law_reader.h"
 #include "engine/scenario/sweep.h"
 #include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
@@ -156,7 +155,7 @@ std::vector<std::string> law_texts(const std::vector<const Value*>& values) {
   for (const Value* value : values) {
     const std::string law = text_of(member(*value, "law"));
     by_law[law].push_back(texts.size());
-    texts.push_back(law);
+    texts.push_back(in_words(law));
   }
   for (const auto& [law, same] : by_law) {
     std::vector<std::string> keys = {"law"};
@@ -171,7 +170,7 @@ std::vector<std::string> law_texts(const std::vector<const Value*>& values) {
         for (std::size_t j = 0; j < same.size(); ++j) {
           if (values[same[j]]->find(key) == nullptr) continue;
           std::string& text = texts[same[j]];
-          text += (text.empty() ? "" : " ") + key + "=" + words[j];
+          text += (text.empty() ? "" : " ") + in_words(key) + "=" + in_words(words[j]);
         }
       }
     }
@@ -219,58 +218,6 @@ std::string SweptKey::title() const {
   return text + (along.empty() ? "" : ")");
 }
 
-namespace {
-
-/// A key in words, as its own documentation has them where it is a parameter of a law.
-std::string words_of_key(const std::string& key) {
-  static const std::map<std::string, std::string> words = {
-      {"data.n", "training points n"},          {"heads.count", "number of heads H"},
-      {"heads.dim", "dimension of a head d_k"}, {"heads.value_dim", "dimension of a value d_v"},
-      {"layers.count", "number of layers L"},   {"tokens.n", "tokens n"}};
-  if (const auto found = words.find(key); found != words.end()) return found->second;
-  std::string text = key.substr(key.rfind('.') + 1);
-  std::ranges::replace(text, '_', ' ');
-  if (text == "sd") text = "standard deviation";
-  if (text == "df") text = "degrees of freedom";
-  return text;
-}
-
-/// " (rad)" of a parameter that its documentation gives in radians; of a key that is none nothing.
-std::string unit_of_key(const std::string& key) {
-  const std::size_t dot = key.rfind('.');
-  if (dot == std::string::npos) return "";
-  const std::string family = key.substr(0, dot), name = key.substr(dot + 1);
-  for (const LawDescription& law : describe_laws()) {
-    if (!("." + family).ends_with("." + law.family)) continue;
-    for (const ParameterDescription& one : law.parameters) {
-      // "radians a unit of x" is another unit.
-      const std::size_t at = one.doc.find("radians");
-      if (one.key == name && at != std::string::npos && one.doc.compare(at, 9, "radians a") != 0) {
-        return " (rad)";
-      }
-    }
-  }
-  return "";
-}
-
-}  // namespace
-
-std::string axis_title(const std::string& key) {
-  return words_of_key(key) + unit_of_key(key);
-}
-
-std::string symbol_of_count(const std::string& key) {
-  const std::string words = words_of_key(key);
-  return key.ends_with(".count") && words != "count" ? words.substr(words.rfind(' ') + 1) : "";
-}
-
-std::string figure_words(const std::string& figure) {
-  if (figure == "mse") return "mean squared error";
-  std::string words = figure;
-  std::ranges::replace(words, '_', ' ');
-  return words;
-}
-
 std::string SweptKey::words() const {
   std::string text = axis_title(key);
   for (std::size_t i = 0; i < along.size(); ++i) {
@@ -288,7 +235,7 @@ std::vector<std::string> level_texts(const std::vector<const Value*>& values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     const Value& value = *values[i];
     texts.push_back(!std::isnan(numbers[i])      ? with_minus_sign(written[i])
-                    : value.is<std::string>()    ? text_of(value)
+                    : value.is<std::string>()    ? in_words(text_of(value))
                     : value.is<Value::Members>() ? laws[i]
                                                  : arrays[i]);
   }
@@ -321,7 +268,11 @@ std::string Sweep::short_key(std::size_t key) const {
   const std::string name = last_part(keys[key].key);
   const auto same = std::ranges::count_if(
       keys, [&](const SweptKey& other) { return last_part(other.key) == name; });
-  return same == 1 ? name : keys[key].key;
+  if (same == 1) return in_words(name);
+  // The part before tells it from the others: "kernel bandwidth".
+  std::string text = keys[key].key;
+  std::ranges::replace(text, '.', ' ');
+  return in_words(text);
 }
 
 std::string Sweep::text_of_keys(std::size_t condition, const std::vector<bool>& wanted) const {

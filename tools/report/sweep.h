@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/report/key_words.h"
 #include "tools/report/scale.h"
 #include "tools/report/source.h"
 
@@ -16,15 +17,6 @@ struct Level {
   std::string text;
   double number;  ///< NaN where the value is not one number
 };
-
-/// A key in words, with the unit of a parameter that has one: "training points n", "angle (rad)".
-std::string axis_title(const std::string& key);
-
-/// "H" of "heads.count", whose last part does not say what is counted; empty of other keys.
-std::string symbol_of_count(const std::string& key);
-
-/// A figure in words, as for an axis: "mean squared error".
-std::string figure_words(const std::string& figure);
 
 /// A swept key, with keys that move along with it.
 struct SweptKey {
@@ -52,7 +44,7 @@ struct Sweep {
   std::vector<SweptKey> keys;
   std::vector<std::vector<std::size_t>> places;  ///< [conditions][keys], a level
 
-  /// The last part of a key where no other ends in it: "n" of "data.n".
+  /// The last part of a key in words where no other ends in it: "n" of "data.n"; else all of it.
   std::string short_key(std::size_t key) const;
   /// "n 50, count 4"
   std::string condition_text(std::size_t condition) const;

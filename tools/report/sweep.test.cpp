@@ -180,7 +180,7 @@ TEST(Sweep, SaysOfWhatANumberIs) {
       sweep_of(conditions_of({R"({"heads": {"count": 1}, "queries": {"count": 8}})",
                               R"({"heads": {"count": 2}, "queries": {"count": 9}})",
                               R"({"heads": {"count": 1}, "queries": {"count": 9}})"}));
-  EXPECT_EQ(sweep.condition_text(1), "H 2, queries.count 9");
+  EXPECT_EQ(sweep.condition_text(1), "H 2, queries count 9");
 }
 
 TEST(Sweep, NamesAxesInWordsWithUnits) {
