@@ -352,7 +352,7 @@ void draw_y_axis(Canvas& canvas, const Axes& axes, const AxisText& text) {
   std::vector<double> places;
   for (const Tick& tick : ticks) places.push_back(axes.y(tick.value));
   const std::vector<double> heights(ticks.size(), text_size);
-  drop_overlapping(ticks, places, heights, 1);
+  drop_overlapping(ticks, places, heights, 1, axes.y.kind());
   for (std::size_t i = 0; i < ticks.size(); ++i) {
     // A line without its number would be a riddle.
     if (ticks[i].label.empty()) continue;
@@ -373,10 +373,14 @@ void draw_x_axis(Canvas& canvas, const Axes& axes, const AxisText& text, bool la
   for (const Tick& tick : ticks) {
     places.push_back(axes.x(tick.value));
     widths.push_back(room.turned ? text_size : text_width(tick.label));
+    // With a sign and without it a number is as wide, so that both sides of 0 have the same ones.
+    if (axes.x.kind() == ScaleKind::signed_log && tick.value > 0) {
+      widths.back() += text_width("−");
+    }
     canvas.line({places.back(), box.bottom}, {places.back(), box.bottom + 4}, "axis");
   }
   if (!labels) return;
-  drop_overlapping(ticks, places, widths, 6);
+  drop_overlapping(ticks, places, widths, 6, axes.x.kind());
   for (std::size_t i = 0; i < ticks.size(); ++i) {
     if (ticks[i].label.empty()) continue;
     if (room.turned) {

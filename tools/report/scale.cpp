@@ -259,14 +259,27 @@ std::string with_minus_sign(const std::string& printed) {
 }
 
 void drop_overlapping(std::vector<Tick>& ticks, std::span<const double> places,
-                      std::span<const double> widths, double gap) {
-  double end = -HUGE_VAL;
-  for (std::size_t i = 0; i < ticks.size(); ++i) {
-    if (ticks[i].label.empty()) continue;
-    if (places[i] - widths[i] / 2 < end + gap) {
-      ticks[i].label.clear();
-    } else {
-      end = places[i] + widths[i] / 2;
+                      std::span<const double> widths, double gap, ScaleKind kind) {
+  std::vector<std::size_t> kept;
+  const auto has_room = [&](std::size_t i) {
+    return std::ranges::none_of(kept, [&](std::size_t j) {
+      return std::abs(places[i] - places[j]) < (widths[i] + widths[j]) / 2 + gap;
+    });
+  };
+  // 0, powers of ten, others.
+  const auto rank_of = [&](double value) {
+    if (kind == ScaleKind::linear || value == 0) return 0;
+    const double exponent = std::log10(std::abs(value));
+    return std::abs(exponent - std::round(exponent)) < slack ? 1 : 2;
+  };
+  for (const int rank : {0, 1, 2}) {
+    for (std::size_t i = 0; i < ticks.size(); ++i) {
+      if (ticks[i].label.empty() || rank_of(ticks[i].value) != rank) continue;
+      if (has_room(i)) {
+        kept.push_back(i);
+      } else {
+        ticks[i].label.clear();
+      }
     }
   }
 }

@@ -86,9 +86,11 @@ void label_alike(std::vector<Tick>& ticks);
 /// A number as it is printed, with minus signs in place of hyphens and without the plus signs.
 std::string with_minus_sign(const std::string& printed);
 
-/// Takes labels away where one would stand within `gap` of the last that stays; `places` and
-/// `widths` are of the labels, the places ascending.
+/// Takes labels away where one would stand within `gap` of one that stays; `places` and `widths`
+/// are of the labels. The first stay, on an axis of logarithms 0 and the powers of ten before
+/// others.
 void drop_overlapping(std::vector<Tick>& ticks, std::span<const double> places,
-                      std::span<const double> widths, double gap);
+                      std::span<const double> widths, double gap,
+                      ScaleKind kind = ScaleKind::linear);
 
 }  // namespace headlab::tools

@@ -184,6 +184,25 @@ TEST(Scale, DropsLabelsThatWouldOverlap) {
   EXPECT_EQ(ticks[3].label, "four");
 }
 
+TEST(Scale, KeepsPowersOfTenOnAnAxisOfLogarithms) {
+  std::vector<Tick> ticks;
+  std::vector<double> places;
+  for (const double value : {-20, -10, -5, -2, -1, 0, 1, 2, 5, 10, 20}) {
+    ticks.push_back({value, axis_number(value)});
+    places.push_back(60 * std::copysign(std::log10(1 + std::abs(value)), value));
+  }
+  const std::vector<double> widths(ticks.size(), 16);
+  const auto labels_of = [&](ScaleKind kind) {
+    std::vector<Tick> some = ticks;
+    drop_overlapping(some, places, widths, 5, kind);
+    std::string labels;
+    for (const Tick& tick : some) labels += tick.label + (tick.label.empty() ? "" : " ");
+    return labels;
+  };
+  EXPECT_EQ(labels_of(ScaleKind::signed_log), "−10 −2 0 2 10 ");
+  EXPECT_EQ(labels_of(ScaleKind::linear), "−20 −5 −1 1 5 20 ");  // the control
+}
+
 }  // namespace
 
 namespace {
