@@ -110,8 +110,12 @@ Canvas draw_curves(const CurvesPicture& picture, double width) {
   const double middle = (static_cast<double>(named.size()) - 1) / 2;
   std::vector<AxesPanel> all;
   for (const CurvesPanel& panel : picture.panels) {
-    std::vector<double> x;
-    for (const FigureCurve& curve : panel.curves) x.insert(x.end(), curve.x.begin(), curve.x.end());
+    std::vector<double> x, own;
+    for (const FigureCurve& curve : panel.curves) {
+      x.insert(x.end(), curve.x.begin(), curve.x.end());
+      add_values(curve, picture.y_kind, own);
+    }
+    if (own.empty() && !values.empty()) continue;
     std::string title = panel.title;
     for (const FigureCurve& curve : panel.curves) {
       if (picture.panels.size() > 1 && !curve.note.empty()) title += ", " + curve.note;

@@ -154,8 +154,13 @@ Canvas canvas_of_panels(std::size_t count, double width, double top, double heig
   return canvas;
 }
 
-Canvas draw_panels(double width, const std::vector<AxesPanel>& panels, const PanelAxes& all,
+Canvas draw_panels(double width, std::vector<AxesPanel> panels, const PanelAxes& all,
                    const std::vector<LegendEntry>& legend) {
+  // A panel without a value is left out, unless none has any.
+  const auto is_empty = [&](const AxesPanel& panel) {
+    return std::ranges::none_of(panel.y, [&](double y) { return has_place(all.y_kind, y); });
+  };
+  if (!std::ranges::all_of(panels, is_empty)) std::erase_if(panels, is_empty);
   std::vector<Tick> words;
   for (const std::string& word : all.x_words) {
     words.push_back({static_cast<double>(words.size()), word});

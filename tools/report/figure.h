@@ -81,7 +81,7 @@ struct PanelAxes {
   ScaleKind y_kind = ScaleKind::linear;
   std::vector<std::string> x_words = {};  ///< of the places 0, 1, ... along x; none: numbers
 };
-Canvas draw_panels(double width, const std::vector<AxesPanel>& panels, const PanelAxes& all,
+Canvas draw_panels(double width, std::vector<AxesPanel> panels, const PanelAxes& all,
                    const std::vector<LegendEntry>& legend);
 
 /// Standard errors to either side of a value that bands and whiskers show.

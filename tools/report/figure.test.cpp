@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file What pictures and tables of a page hold.
+#include "tools/report/figure.h"
+
 #include <cstddef>
+#include <limits>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -63,6 +66,17 @@ TEST(ReportPage, HasNoLowerPartWithoutRelativeErrors) {
   // Each picture is there for wide and for narrow windows.
   EXPECT_EQ(titles_with("0.1"), 4u);
   EXPECT_EQ(titles_with("0"), 2u);
+}
+
+TEST(Panels, WithoutValuesAreLeftOut) {
+  const auto svg_with = [](double value) {
+    const std::vector<AxesPanel> panels = {
+        {"one", ScaleKind::linear, {1, 2}, {3, 4}, [](Canvas&, const Axes&) {}},
+        {"other", ScaleKind::linear, {1, 2}, {value, value}, [](Canvas&, const Axes&) {}}};
+    return draw_panels(720, panels, {"x", "y", 100}, {}).svg("id", "title", "words");
+  };
+  EXPECT_TRUE(contains(svg_with(5), ">other<"));
+  EXPECT_FALSE(contains(svg_with(std::numeric_limits<double>::quiet_NaN()), ">other<"));
 }
 
 TEST(ReportPage, SaysThatReplicatesAreTheMostOfARunWithTargets) {
