@@ -353,9 +353,8 @@ Table components_table(const ComponentsPicture& picture) {
     for (const Component& one : picture.components) {
       const Estimate figure = estimate_of(member(condition, one.key));
       const double remainder = number_of(member(member(condition, one.key), "remainder"));
-      row.push_back(
-          estimate_text(figure) +
-          (remainder > 0 ? " (< " + with_minus_sign(formatted("%.1e", remainder)) + ")" : ""));
+      row.push_back(estimate_text(figure) +
+                    (remainder > 0 ? " (< " + measured_number(remainder, 2) + ")" : ""));
     }
     const std::string& key = picture.first().key;
     const Estimate mse = estimate_of(member(condition, key));
@@ -505,6 +504,15 @@ std::string doubtful_text(const ComponentsPicture& picture) {
          ", where its MCSE says little.";
 }
 
+/// Why some marks are missing from the lower panel.
+std::string without_error_text(const ComponentsPicture& picture) {
+  if (!picture.has_relative || !picture.layout.along) return "";
+  const bool any = std::ranges::any_of(picture.drawn, [](const std::vector<Drawn>& panel) {
+    return std::ranges::any_of(panel, [](const Drawn& one) { return one.estimate.mcse == 0; });
+  });
+  return any ? "An MCSE of 0 has no mark in the lower panel." : "";
+}
+
 std::string without_place_text(const ComponentsPicture& picture) {
   if (picture.without_place == 0) return "";
   return std::to_string(picture.without_place) +
@@ -519,8 +527,8 @@ Picture picture_of(const std::shared_ptr<ComponentsPicture>& shared, const std::
           .draw = drawing(shared),
           .table = components_table(picture),
           .note = sentences({bands_text(picture), doubtful_text(picture),
-                             picture.compared ? closed_forms_note : "", without_place_text(picture),
-                             picture.layout.left_out})};
+                             without_error_text(picture), picture.compared ? closed_forms_note : "",
+                             without_place_text(picture), picture.layout.left_out})};
 }
 
 }  // namespace

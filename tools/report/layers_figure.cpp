@@ -123,7 +123,8 @@ Canvas draw_layers(const std::vector<DepthPanel>& panels, const std::vector<Dept
 }
 
 Table table_of(const std::vector<DepthPanel>& panels, const std::vector<DepthSeries>& all) {
-  Table table{.caption = "Metrics behind each layer", .headings = {"condition", "layer"}};
+  Table table{
+      .caption = "Metrics after each layer", .error = "MCSE", .headings = {"condition", "layer"}};
   for (const DepthPanel& panel : panels) table.headings.push_back(panel.title);
   for (const DepthSeries& one : all) {
     for (std::size_t l = 0; l < one.layers().size(); ++l) {

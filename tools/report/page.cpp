@@ -40,7 +40,7 @@ thead th{background:var(--grid)}td ul{margin:0;padding-left:1rem}td p{margin:.3r
 code{overflow-wrap:anywhere}code,pre{font:13px/1.45 ui-monospace,"Liberation Mono",monospace}pre{white-space:pre-wrap;border:1px solid var(--rule);padding:.6rem}
 @media (max-width:30rem){dd{margin-left:.5rem}dd math{font-size:.78em}.claims tr{display:grid}.claims thead{display:none}.claims th,.claims td{width:auto}
 .claims td{border-top:0}.claims td:nth-child(2)::before{content:"holds as: "}.claims td:nth-child(3)::before{content:"fails as, or is open as: "}}
-math{math-style:normal}
+sub,sup{line-height:0}math{math-style:normal}
 @supports (display:inline math){msub,msup,msubsup{display:inline-block}:is(msub,msup,msubsup)>*{display:inline math}
 :is(msub,msup,msubsup)>:not(:first-child){font-size:.72em;math-depth:0}:is(msub,msubsup)>:nth-child(2){vertical-align:-.3em}msup>:last-child,msubsup>:last-child{vertical-align:.5em}msup:has(>:first-child mfrac)>:last-child{vertical-align:top}}
 .n,.whole{white-space:nowrap}th:nth-last-child(n+8)~td.n>.whole:last-child{display:block}.long{overflow-wrap:anywhere}.scroll tbody th:not(.n){min-width:9em}.files{columns:23rem}code span{white-space:nowrap}dd{overflow-x:auto;overflow-y:hidden;padding-top:.4rem;margin-top:-.4rem}

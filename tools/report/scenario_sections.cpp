@@ -126,8 +126,7 @@ std::string remainders_text(const Value::Array& conditions) {
                                           : "They") +
          " are of first order in 1/n, and may be off by their next orders: the numbers after < in "
          "the table of errors" +
-         (most > 0 ? ", at most " + with_minus_sign(formatted("%.1e", most)) + " of the MSE."
-                   : ".");
+         (most > 0 ? ", at most " + measured_number(most, 2) + " of the MSE." : ".");
 }
 
 /// Whether the kernel compares projections of queries and keys by different maps.
