@@ -17,10 +17,12 @@
 #include "engine/files/json_sum.h"
 #include "engine/files/netcdf/file.h"
 #include "engine/files/words.h"
+#include "engine/moments/estimates.h"
 #include "engine/results/results_reader.h"
 #include "engine/scenario/scenario.h"
 #include "tools/cli/output_folder.h"
 #include "tools/cli/results_folder.h"
+#include "tools/report/slopes.h"
 
 namespace headlab::tools {
 namespace {
@@ -60,6 +62,15 @@ std::string run_command(const std::string& scenario, const std::string& sets,
   return command + " --out DIR && headlab report DIR";
 }
 
+/// The MSE of a condition; nothing of one without nodes, or of layers.
+std::optional<NodeFigure> mse_by_nodes(const MomentTree& tree,
+                                       const std::vector<double>& head_weights,
+                                       const std::vector<double>& truth, const ControlUse* use) {
+  if (tree.count() == 0 || head_weights.empty()) return std::nullopt;
+  const JackknifedEstimates averages = jackknifed_averages(tree, head_weights, truth, use);
+  return NodeFigure{averages.mse, averages.node_counts};
+}
+
 /// Adds what results.nc has to the source of its summary.
 void add_results(Source& source, const std::string& path, std::vector<std::string>& notes) {
   try {
@@ -76,6 +87,13 @@ void add_results(Source& source, const std::string& path, std::vector<std::strin
     source.command = run_command(text("scenario_file"), text("set_arguments"), source.document);
     source.scenario_text = text("scenario_text");
     const ResultsReader reader(root);
+    if (source.shown_conditions().size() == source.conditions) {
+      source.slopes = slopes_over_n(source.shown_conditions(), [&](std::size_t number) {
+        const StoredCondition stored = reader.read(number);
+        return mse_by_nodes(MomentTree(stored.layout, stored.nodes), stored.head_weights,
+                            stored.truth, stored.use());
+      });
+    }
     for (const std::size_t number : precision_conditions(source.conditions)) {
       const StoredCondition stored = reader.read(number);
       if (stored.nodes.empty() || stored.layout.mode == MomentMode::separate) continue;
@@ -182,6 +200,13 @@ Source source_of_run(const Scenario& scenario, const RunResult& result,
   for (const std::string& set : scenario.sets) sets += set + "\n";
   source.command = run_command(scenario.file, sets, source.document);
   source.scenario_text = scenario.text;
+  if (source.shown_conditions().size() == source.conditions) {
+    source.slopes = slopes_over_n(source.shown_conditions(), [&](std::size_t number) {
+      const ConditionResult& one = result.conditions.at(number);
+      const std::optional<ControlUse> use = control_use(one);
+      return mse_by_nodes(one.tree, one.plan.head_weights, one.plan.truth, use ? &*use : nullptr);
+    });
+  }
   for (const std::size_t number : precision_conditions(source.conditions)) {
     const ConditionResult& one = result.conditions.at(number);
     if (one.tree.count() == 0 || one.layers) continue;

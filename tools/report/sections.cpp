@@ -14,6 +14,7 @@
 #include "tools/report/mathml.h"
 #include "tools/report/scale.h"
 #include "tools/report/scenario_sections.h"
+#include "tools/report/slopes.h"
 #include "tools/report/sweep.h"
 
 namespace headlab::tools {
@@ -320,13 +321,9 @@ std::vector<Section> curves_results(const Source& source) {
   for (const Value& curve : items_of(member(document, "curves"))) {
     const Estimate slope = estimate_of(member(curve, "slope"));
     if (!std::isfinite(slope.value)) continue;
-    const auto end = [&](const char* name) {
-      const std::string both = estimate_text({number_of(member(curve, name)), slope.mcse});
-      return with_minus_sign(both.substr(0, both.find(' ')));
-    };
-    const std::string name = text_of(member(curve, "name"));
-    slopes.rows.push_back({name.empty() ? "the only one" : name, estimate_text(slope),
-                           end("slope_low") + " to " + end("slope_high")});
+    const auto number = [&](const char* name) { return number_of(member(curve, name)); };
+    slopes.rows.push_back(slope_row(text_of(member(curve, "name")),
+                                    {slope, {number("slope_low"), number("slope_high")}}));
   }
   Table crossings{.headings = {"curves", "between", "and", "at about"}};
   for (const Value& one : items_of(member(document, "crossings"))) {
@@ -400,9 +397,14 @@ std::vector<Section> sections_behind_figures(const Source& source) {
     return {{"What may be said", element("ul", words) + "\n"}};
   }
   if (source.kind != SourceKind::run) return {};
-  const std::string compared = compared_html(source);
-  if (compared.empty()) return {};
-  return {{"Simulation and closed forms", compared}};
+  std::vector<Section> all;
+  if (const std::string slopes = slopes_html(source.slopes); !slopes.empty()) {
+    all.push_back({"Slopes in n", slopes});
+  }
+  if (const std::string compared = compared_html(source); !compared.empty()) {
+    all.push_back({"Simulation and closed forms", compared});
+  }
+  return all;
 }
 
 }  // namespace headlab::tools

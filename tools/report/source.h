@@ -10,6 +10,7 @@
 #include "engine/files/json_reader.h"
 #include "engine/moments/jackknife.h"
 #include "engine/moments/mse_by_replicates.h"
+#include "validation/curves/curves.h"
 
 namespace headlab::tools {
 
@@ -21,6 +22,18 @@ struct PrecisionCurve {
   std::vector<MseAfter> points;
 };
 
+/// The slope of log MSE on log n of one setting of the other keys.
+struct FittedSlope {
+  std::string setting;  ///< "d 3", empty of the only one
+  SlopeEstimate slope;
+};
+
+/// The slopes of a run.
+struct SlopesOverN {
+  std::string at_the_least;  ///< the key over which each point takes the least MSE; empty: none
+  std::vector<FittedSlope> all = {};
+};
+
 struct Source {
   SourceKind kind = SourceKind::run;
   Value document;
@@ -28,6 +41,7 @@ struct Source {
                              ///< empty where it is not known
   std::string scenario_text = {};  ///< empty where it is not known
   std::vector<PrecisionCurve> precision = {};
+  SlopesOverN slopes = {};
   std::size_t conditions = 0;  ///< of the results; the document may hold fewer
 
   /// The conditions of the document.
