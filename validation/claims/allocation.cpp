@@ -49,11 +49,19 @@ void add_better(Experiment& experiment, std::size_t a, std::size_t b,
                                               experiment.margin(), experiment.node_counts()));
 }
 
-/// Conditions: one-dimensional heads, the allocation in between, one full head.
+/// Conditions: one-dimensional heads, the allocation in between, one full head. A d_k that does not
+/// divide the budget leaves some of it unused.
 std::vector<Finding> interior_is_best(Experiment& experiment) {
   Finding finding;
+  const auto used = [&](std::size_t i) {
+    return experiment.condition(i).heads * experiment.condition(i).k;
+  };
   for (const std::size_t end : {std::size_t{0}, std::size_t{2}}) {
-    add_better(experiment, 1, end, heads_text, "", finding);
+    const int unused = used(end) - used(1);
+    const std::string note = unused > 0 ? " (" + std::to_string(unused) + " of " +
+                                              std::to_string(used(end)) + " dimensions unused)"
+                                        : "";
+    add_better(experiment, 1, end, heads_text, note, finding);
   }
   return {std::move(finding)};
 }
@@ -68,7 +76,8 @@ std::vector<Finding> simulated_is_exact(Experiment& experiment) {
     const double mse = experiment.theory(i, TheorySource::exact).figures.mse.value;
     by_n[condition.n].push_back(i);
     finding.comparisons.push_back(equal_to(
-        "MSE of " + heads_text(condition) + " at n " + std::to_string(condition.n),
+        "MSE of " + heads_text(condition) + " at n " + std::to_string(condition.n) +
+            ", relative to its closed form",
         experiment.observed(i).mse, mse, mse, experiment.margin(), experiment.node_counts()));
   }
   for (const auto& [n, conditions] : by_n) {
