@@ -76,8 +76,10 @@ std::vector<std::string> explanation(const VerdictRow& row) {
   if (row.comparisons > 0) {
     lines.push_back((row.verdict == Verdict::refuted ? "decided by: " : "nearest to failing: ") +
                     row.decisive.what + ", " + effect_cell(row) + " where " + allowed_cell(row) +
-                    " is allowed, of " + counted(row.comparisons, "comparison") + " at " +
-                    counted(row.replicates, "replicate"));
+                    " is allowed, of " + counted(row.comparisons, "comparison") +
+                    (row.decisive.replicates > 0
+                         ? " at " + counted(row.decisive.replicates, "replicate")
+                         : ", computed without simulation"));
   }
   if (row.verdict == Verdict::unresolved && row.comparisons > 0) {
     lines.push_back(why_open(row));
@@ -85,10 +87,10 @@ std::vector<std::string> explanation(const VerdictRow& row) {
   if (row.counterexample) {
     const Counterexample& c = *row.counterexample;
     const bool same = c.figures[0] == c.figures[1];
-    std::string line = "counterexample: " + figure_label(c.figures[0]) + " " +
-                       figure_text(c.first) + " against " +
-                       (same ? "" : figure_label(c.figures[1]) + " ") + figure_text(c.second) +
-                       ", difference " + figure_text(c.difference) + ", z " + short_number(c.z);
+    std::string line =
+        "counterexample: " + figure_label(c.figures[0]) + " " + figure_text(c.first) + " against " +
+        (same ? "" : figure_label(c.figures[1]) + " ") + figure_text(c.second) + ", difference " +
+        figure_text(c.difference) + ", z = difference / MCSE = " + short_number(c.z);
     for (const auto& [name, values] : c.closed_form) {
       line += "; " + name + " " + short_number(values.first) + " against " +
               short_number(values.second);
@@ -122,7 +124,11 @@ std::string counts(const Validation& validation) {
 }
 
 std::string summary_lines(const Validation& validation) {
+  std::size_t of_identities = 0;
+  for (const VerdictRow& row : validation.rows) of_identities += row.comparisons;
+  of_identities -= std::min(of_identities, validation.comparisons);
   return counts(validation) + "; " + counted(validation.comparisons, "comparison") +
+         (of_identities > 0 ? " and " + std::to_string(of_identities) + " of identities" : "") +
          ", family-wise alpha " + number_text(verdict_alpha) + ", " +
          duration_text(validation.outcome.seconds) + " on " + validation.machine.backend +
          (validation.outcome.complete

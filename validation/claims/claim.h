@@ -64,7 +64,6 @@ struct Finding {
   bool identity = false;  ///< holds by algebra; only rounding is at stake
   std::string note =
       {};  ///< one sentence for the report, what was seen in addition to the comparisons
-  std::optional<Counterexample> counterexample = {};  ///< the counterexample, where there is one
   /// Counterexamples of single comparisons, by their number: that of the comparison that refutes
   /// is reported.
   std::map<std::size_t, Counterexample> counterexamples = {};

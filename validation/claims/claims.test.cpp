@@ -2,6 +2,7 @@
 // Every claim with a fault in the simulated world, so that what is claimed of the world as
 // it should be no longer holds there: the verdict has to turn.
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <functional>
@@ -27,6 +28,21 @@ namespace {
 
 using Change = std::function<void(Plan&)>;
 
+/// An effect that is another number than the difference of what is compared says its unit.
+void expect_unit(const VerdictRow& row) {
+  for (const Comparison& one : row.effects) {
+    const double difference = std::abs(one.observed - one.expected);
+    const double rounding = 1e-9 * std::max({1.0, std::abs(one.observed), std::abs(one.expected)});
+    if (std::isnan(difference) || std::abs(std::abs(one.effect.value) - difference) <= rounding) {
+      continue;
+    }
+    EXPECT_TRUE(std::ranges::any_of(
+        std::array{"relative", "minus", "in units of"},
+        [&](const char* word) { return one.what.find(word) != std::string::npos; }))
+        << one.what;
+  }
+}
+
 /// Verdict on one built-in scenario, for one index or one stated form where it has several.
 Verdict verdict_on(const std::string& file, const std::string& which, const Change& fault) {
   for (const ClaimScenario& scenario : claim_scenarios()) {
@@ -34,6 +50,7 @@ Verdict verdict_on(const std::string& file, const std::string& which, const Chan
     const Validation result = validate_scenario(scenario.text, {.threads = 2},
                                                 {.substitutes = Substitutes{.fault = fault}});
     for (const VerdictRow& row : result.rows) {
+      expect_unit(row);
       if (row.index == which || row.form == which) return row.verdict;
     }
   }
@@ -397,6 +414,47 @@ INSTANTIATE_TEST_SUITE_P(Claims, Faulty, testing::ValuesIn(faults()),
                                name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
                            return name;
                          });
+
+TEST(Claims, AFormHasTheSettingOfTheConditionsItCompares) {
+  for (const ClaimScenario& scenario : claim_scenarios()) {
+    if (std::string(scenario.file) != "scenarios/claims/autocorrelation.toml") continue;
+    const Validation result = validate_scenario(scenario.text, {.threads = 2}, {});
+    ASSERT_EQ(result.rows.size(), 2U);
+    EXPECT_EQ(result.rows[0].form, "noise");
+    EXPECT_FALSE(result.rows[0].signal);
+    EXPECT_EQ(result.rows[0].regression, "zero");
+    EXPECT_TRUE(result.rows[1].signal);
+    EXPECT_EQ(result.rows[1].regression, "linear");
+    return;
+  }
+  FAIL();
+}
+
+TEST(Claims, ABoundPrintsTheConditionUnderWhichItFalls) {
+  for (const ClaimScenario& scenario : claim_scenarios()) {
+    const std::string file = scenario.file;
+    const bool remembers = file == "scenarios/claims/hidden_state_bound.toml";
+    if (!remembers && file != "scenarios/claims/collapse_bound.toml") continue;
+    const Validation result = validate_scenario(scenario.text, {.threads = 2}, {});
+    const std::string& note = result.rows.at(0).note;
+    EXPECT_TRUE(note.starts_with(remembers ? "|V| tanh(B_1/4) < 1 in " : "c D_0^2 < 1 in "))
+        << note;
+  }
+}
+
+TEST(Claims, AnAllocationSaysWhatOfTheBudgetIsUnused) {
+  for (const ClaimScenario& scenario : claim_scenarios()) {
+    if (std::string(scenario.file) != "scenarios/claims/allocation_sqrt_dim_single_index.toml")
+      continue;
+    const Validation result = validate_scenario(scenario.text, {.threads = 2}, {});
+    for (const Comparison& one : result.rows.at(0).effects) {
+      EXPECT_NE(one.what.find("1 head of d_k 5 (1 of 6 dimensions unused)"), std::string::npos)
+          << one.what;
+    }
+    return;
+  }
+  FAIL();
+}
 
 TEST(Claims, RefuseQueriesThatAreDrawnAgain) {
   const auto scenarios = claim_scenarios();

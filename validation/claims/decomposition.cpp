@@ -32,8 +32,10 @@ std::vector<Comparison> against_theory(const JackknifedEstimates& observed, cons
       const Remainder& bias = closed.head_bias.at(h);
       const double variance = closed.head_covariance.at(h * heads + h).value;
       const double scale = std::sqrt(bias.value * bias.value + variance);
-      all.push_back(equal_to("bias of head " + std::to_string(h) + at, seen.head_bias[h],
-                             bias.value, scale, margin, counts, error_of(bias) / scale));
+      all.push_back(equal_to("bias of head " + std::to_string(h) + at +
+                                 ", in units of the root of its mean squared error",
+                             seen.head_bias[h], bias.value, scale, margin, counts,
+                             error_of(bias) / scale));
     }
     for (std::size_t h = 0; h < heads; ++h) {
       for (std::size_t l = h; l < heads; ++l) {
@@ -43,11 +45,13 @@ std::vector<Comparison> against_theory(const JackknifedEstimates& observed, cons
         const std::string what =
             h == l ? "variance of head " + std::to_string(h)
                    : "covariance of heads " + std::to_string(h) + " and " + std::to_string(l);
-        all.push_back(equal_to(what + at, seen.head_covariance.at(h * heads + l), covariance.value,
-                               scale, margin, counts, error_of(covariance) / scale));
+        all.push_back(equal_to(what + at + ", in units of sqrt(V_h V_l)",
+                               seen.head_covariance.at(h * heads + l), covariance.value, scale,
+                               margin, counts, error_of(covariance) / scale));
       }
     }
-    all.push_back(equal_to("MSE" + at, seen.mse, closed.mse.value, closed.mse.value, margin, counts,
+    all.push_back(equal_to("MSE" + at + ", relative to its closed form", seen.mse, closed.mse.value,
+                           closed.mse.value, margin, counts,
                            error_of(closed.mse) / closed.mse.value));
   }
   return all;

@@ -17,6 +17,9 @@
 namespace headlab {
 namespace {
 
+/// Ends the words of a comparison whose effect is in units of the second of its figures.
+constexpr const char* relative_to_latter = ", relative to the latter";
+
 Jackknifed magnitude(const Jackknifed& a) {
   return apply([](double x) { return std::abs(x); }, a);
 }
@@ -89,9 +92,10 @@ bool divides_by_noise(Experiment& experiment, const FigureAt& side) {
   });
 }
 
-/// Says of a comparison what its figures say against deciding it.
+/// Says of a comparison where its figures are from, and what they say against deciding it.
 Comparison with_doubts(Experiment& experiment, Comparison comparison,
                        const std::vector<const FigureAt*>& sides) {
+  for (const FigureAt* side : sides) comparison.conditions.push_back(side->condition);
   const bool long_tails = std::ranges::any_of(sides, [&](const FigureAt* side) {
     return is_of_squares(side->figure) &&
            experiment.plan(side->condition).bounds.squares_are_long_tailed();
@@ -203,6 +207,7 @@ Comparison at_most(Experiment& experiment, std::string what, const Jackknifed& l
                    const Jackknifed& high, const Margin& margin) {
   const Jackknifed room = difference_above_rounding(high, low);
   const std::vector<double>& counts = experiment.node_counts();
+  if (margin.relative) what += relative_to_latter;
   Comparison comparison = margin.relative
                               ? in_shares_of(high,
                                              ratio_at_least(std::move(what), room, magnitude(high),
@@ -218,6 +223,7 @@ Comparison equal(Experiment& experiment, std::string what, const Jackknifed& a, 
                  const Margin& margin, double theory_error) {
   const Jackknifed off = difference_above_rounding(a, b);
   const std::vector<double>& counts = experiment.node_counts();
+  if (margin.relative) what += relative_to_latter;
   Comparison comparison =
       margin.relative
           ? in_shares_of(
@@ -230,9 +236,11 @@ Comparison equal(Experiment& experiment, std::string what, const Jackknifed& a, 
   return comparison;
 }
 
-Comparison against_number(Experiment& experiment, const std::string& what,
+Comparison against_number(Experiment& experiment, std::string what,
                           const std::vector<FigureAt>& terms, Relation relation, double number,
                           const Margin& margin, double theory_error) {
+  // An order with a number has an effect in its own unit, whatever its margin is in.
+  if (margin.relative && relation == Relation::equals) what += relative_to_latter;
   const std::vector<double>& counts = experiment.node_counts();
   const Jackknifed figure = observed(experiment, terms[0]);
   std::optional<Quotient> quotient;

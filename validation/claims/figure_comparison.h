@@ -74,7 +74,7 @@ enum class Relation { equals, at_most, at_least };
 /// A figure, or the ratio of two, against a number. Ratios and C/V are judged as linear figures of
 /// numerator and denominator. A relative margin is relative to the number.
 /// \param terms one figure, or numerator and denominator
-Comparison against_number(Experiment& experiment, const std::string& what,
+Comparison against_number(Experiment& experiment, std::string what,
                           const std::vector<FigureAt>& terms, Relation relation, double number,
                           const Margin& margin, double theory_error = 0);
 

@@ -39,27 +39,25 @@
 namespace headlab {
 namespace {
 
-/// A counterexample must stand on its own, however many comparisons are made with it: one-sided
-/// level of the pair that becomes the counterexample, which is the simplest of those.
-constexpr double counterexample_alpha = 1e-6;
-
 std::vector<Finding> output_identity(Experiment& experiment) {
   Finding finding{.index = "output", .comparisons = {}, .identity = true};
+  const SweptConditions conditions(experiment.scenario());
   for (std::size_t i = 0; i < experiment.conditions(); ++i) {
     const JackknifedEstimates& seen = experiment.observed(i);
     const double heads = experiment.condition(i).heads;
     const Jackknifed told = seen.bias_squared + seen.head_variance_mean / heads *
                                                     (heads - (heads - 1) * seen.output_index);
-    finding.comparisons.push_back(
-        equal_to("MSE told by the index, " + numbered_condition(i) + ", relative", told - seen.mse,
-                 0, seen.mse.value, experiment.margin(), experiment.node_counts()));
+    finding.comparisons.push_back(equal_to(
+        "MSE told by the index minus MSE at " + conditions.text(i) + ", relative to the latter",
+        told - seen.mse, 0, seen.mse.value, experiment.margin(), experiment.node_counts()));
   }
   return {std::move(finding)};
 }
 
 /// Value of an index of the heads of a condition, by its name: chordal, spectral, overlap
-/// (Gaussian) or qk (softmax).
+/// (Gaussian) or qk (softmax). What rounding makes of 0 is 0.
 double index_of(const std::string& name, const Condition& condition) {
+  constexpr double rounding_of_index = 1e-12;
   std::optional<double> bandwidth, temperature;
   if (const auto* gaussian = std::get_if<GaussianKernel>(&*condition.kernel)) {
     bandwidth = gaussian->bandwidth;
@@ -68,7 +66,8 @@ double index_of(const std::string& name, const Condition& condition) {
     temperature = softmax->temperature;
   }
   for (const Index& index : subspace_indices(subspace_bases(condition), bandwidth, temperature)) {
-    if (index.name == name && index.value) return *index.value;
+    if (index.name == name && index.value)
+      return *index.value < rounding_of_index ? 0 : *index.value;
   }
   throw InvalidInput("index " + name + " is not there, or undefined for these heads");
 }
@@ -92,18 +91,18 @@ OrderedPair ordered_pair(const Experiment& experiment, const std::string& index,
   return pair;
 }
 
-/// Adds "the more diverse has no larger MSE", relative to the plainer, and keeps the counterexample
-/// of the first pair that contradicts it beyond doubt.
+/// Adds "the more diverse has no larger MSE", relative to the plainer, with the counterexample
+/// where the pair contradicts it.
 void compare_pair(Experiment& experiment, const OrderedPair& pair, const std::string& what,
                   Finding& finding) {
   const Jackknifed& plain = experiment.observed(pair.plain).mse;
   finding.comparisons.push_back(at_least_zero(what, plain - experiment.observed(pair.diverse).mse,
                                               plain.value, experiment.margin(),
                                               experiment.node_counts()));
-  if (finding.counterexample || p_value_against(finding.comparisons.back()) >= counterexample_alpha)
-    return;
-  finding.counterexample = counterexample_of(experiment, pair.diverse, pair.plain);
-  finding.counterexample->closed_form = {{"index", {pair.higher, pair.lower}}};
+  if (!contradicts(finding.comparisons.back())) return;
+  Counterexample counterexample = counterexample_of(experiment, pair.diverse, pair.plain);
+  counterexample.closed_form = {{"index", {pair.higher, pair.lower}}};
+  finding.counterexamples.emplace(finding.comparisons.size() - 1, std::move(counterexample));
 }
 
 /// The conditions turn all heads apart, step by step, for each number of heads.
@@ -117,7 +116,7 @@ std::vector<Finding> path(Experiment& experiment) {
       const OrderedPair pair = ordered_pair(experiment, index, i + 1, i);
       std::ostringstream what;
       what << "MSE at index " << pair.lower << " minus MSE at " << pair.higher << ", " << heads
-           << " heads, relative";
+           << " heads, relative to the former";
       compare_pair(experiment, pair, what.str(), finding);
     }
     findings.push_back(std::move(finding));
@@ -162,7 +161,7 @@ std::vector<Finding> between(Experiment& experiment) {
       std::ostringstream what;
       what << "MSE of the plainer heads minus that of the more diverse, index " << pair.lower
            << " and " << pair.higher << ", " << diverse.heads << " heads, d_k = " << diverse.k
-           << ", relative";
+           << ", relative to the former";
       compare_pair(experiment, pair, what.str(), finding);
     }
     findings.push_back(std::move(finding));

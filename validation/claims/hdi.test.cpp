@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/files/words.h"
 #include "engine/run/run.h"
 #include "engine/scenario/scenario.h"
 #include "engine/testing/refusal.h"
@@ -98,6 +99,41 @@ TEST(HdiClaim, ChordalIsRefutedBetweenConfigurationsByACertificateThatReplays) {
   EXPECT_EQ(mse_of(1).value, counterexample.second.value);
   EXPECT_GT(counterexample.z, 5);
   EXPECT_FALSE(validation.rows[2].counterexample);
+}
+
+TEST(HdiClaim, ACounterexampleIsThatOfTheComparisonThatRefutes) {
+  for (const char* scenario : {"hdi_between_softmax", "hdi_path_softmax_signal"}) {
+    for (const VerdictRow& row : validated(scenario).rows) {
+      if (row.verdict != Verdict::refuted) continue;
+      ASSERT_TRUE(row.counterexample) << scenario;
+      const Counterexample& found = *row.counterexample;
+      EXPECT_NEAR(row.decisive.effect.value, -found.difference.value / found.second.value, 1e-12)
+          << scenario << ", " << row.index;
+      // It has the index of both.
+      ASSERT_EQ(found.closed_form.size(), 1U);
+      EXPECT_NE(row.decisive.what.find(formatted("%.6g", found.closed_form[0].second.first)),
+                std::string::npos)
+          << row.decisive.what;
+    }
+  }
+}
+
+TEST(SpecializationClaim, AnIndexThatRisesTooLittleHasNoCounterexampleOfTheError) {
+  const Validation validation = validated("specialization_single_index");
+  ASSERT_EQ(verdicts(validation), Texts(2, "refuted"));
+  for (const VerdictRow& row : validation.rows) {
+    EXPECT_FALSE(row.counterexample);
+    EXPECT_NEAR(row.decisive.expected - row.decisive.observed - 0.2, row.decisive.effect.value,
+                1e-12);
+    EXPECT_EQ(row.decisive.replicates, 512U);
+    EXPECT_EQ(row.replicates, 2048U);
+  }
+}
+
+TEST(HdiClaim, NearTiesAreComputedWithoutReplicates) {
+  for (const Comparison& one : validated("hdi_near_ties").rows.at(0).effects) {
+    EXPECT_EQ(one.replicates, 0U) << one.what;
+  }
 }
 
 TEST(HdiClaim, WhereAllHeadsAreAlignedNoPairContradicts) {

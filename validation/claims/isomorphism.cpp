@@ -106,7 +106,7 @@ std::vector<Finding> predict(Experiment& experiment, const Backend& backend) {
   Finding finding;
   finding.comparisons.push_back(
       equal_to("variance of " + std::to_string(many.heads) + " heads over its prediction from " +
-                   std::to_string(experiment.plan(0).heads),
+                   std::to_string(experiment.plan(0).heads) + " minus 1",
                variance / predicted, 1, 1, experiment.margin(), few.node_counts));
   return {std::move(finding)};
 }

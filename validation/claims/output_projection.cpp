@@ -47,9 +47,9 @@ std::vector<Finding> formula(Experiment& experiment) {
   const double closed = (a * mean - Eigen::VectorXd::Constant(2, truth)).squaredNorm() +
                         (a * covariance).cwiseProduct(a).sum();
   Finding finding;
-  finding.comparisons.push_back(equal_to("E|out - g|^2, relative", simulated(experiment, 0, a),
-                                         closed, closed, experiment.margin(),
-                                         experiment.observed(0).node_counts));
+  finding.comparisons.push_back(equal_to("E|out - g|^2, relative to its closed form",
+                                         simulated(experiment, 0, a), closed, closed,
+                                         experiment.margin(), experiment.observed(0).node_counts));
   return {std::move(finding)};
 }
 

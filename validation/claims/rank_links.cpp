@@ -59,10 +59,10 @@ Jackknifed energy_left(Experiment& experiment, int heads, bool averaged) {
 }
 
 /// "a equals b", relative to b.
-Comparison equal_figures(Experiment& experiment, std::string what, const Jackknifed& a,
+Comparison equal_figures(Experiment& experiment, const std::string& what, const Jackknifed& a,
                          const Jackknifed& b) {
   Comparison comparison =
-      equal_to(std::move(what), a / b, 1, 1, experiment.margin(), experiment.node_counts());
+      equal_to(what + " minus 1", a / b, 1, 1, experiment.margin(), experiment.node_counts());
   comparison.observed = a.value;
   comparison.expected = b.value;
   return comparison;

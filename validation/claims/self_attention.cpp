@@ -53,11 +53,11 @@ std::vector<Finding> has_closed_form(Experiment& experiment) {
     const double variance = sd * sd * (first.variance_share + second.variance_share) / 2;
     const JackknifedEstimates& seen =
         experiment.observed("self " + std::to_string(i), plan, backend);
-    const std::string at = " at " + experiment.condition(i).swept.at(0);
-    finding.comparisons.push_back(equal_to("variance, relative, bandwidth" + at,
+    const std::string at = " at bandwidth " + experiment.condition(i).swept.at(0);
+    finding.comparisons.push_back(equal_to("variance" + at + ", relative to its closed form",
                                            seen.head_variance_mean, variance, variance,
                                            experiment.margin(), seen.node_counts));
-    finding.comparisons.push_back(equal_to("covariance, relative, bandwidth" + at,
+    finding.comparisons.push_back(equal_to("covariance" + at + ", relative to its closed form",
                                            seen.head_covariance_mean, covariance, covariance,
                                            experiment.margin(), seen.node_counts));
     if (i + 1 == experiment.conditions()) {

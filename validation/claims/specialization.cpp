@@ -33,11 +33,19 @@ Comparison more_than_margin(std::string what, const Jackknifed& change,
   return at_least_zero(std::move(what), change - experiment.margin(), 1, 0, counts);
 }
 
-/// Relative fall of the error from condition 0 to condition 1, on the same training sets.
-Comparison error_falls(Experiment& experiment, const std::string& what) {
+/// Adds the relative fall of the error from condition 0 to condition 1, on the same training sets.
+void add_error_falls(Experiment& experiment, const std::string& what, Finding& finding) {
   const Jackknifed& before = experiment.observed(0).mse;
   const Jackknifed& after = experiment.observed(1).mse;
-  return more_than_margin(what, (before - after) / before, experiment, experiment.node_counts());
+  Comparison comparison =
+      more_than_margin(what, (before - after) / before, experiment, experiment.node_counts());
+  if (contradicts(comparison)) {
+    finding.counterexamples.emplace(finding.comparisons.size(),
+                                    counterexample_of(experiment, 1, 0));
+  }
+  comparison.observed = after.value;
+  comparison.expected = before.value;
+  finding.comparisons.push_back(std::move(comparison));
 }
 
 /// Mean of per-replicate values, with each of them left out.
@@ -109,19 +117,19 @@ std::vector<Finding> diversifies(Experiment& experiment) {
     const Jackknifed start = mean_of(before), end = mean_of(rise);
     for (std::size_t r = 0; r < rise.size(); ++r) rise[r] -= before[r];
     Finding finding{.index = index, .comparisons = {}};
-    finding.comparisons.push_back(
+    Comparison rises =
         more_than_margin("rise of the index " + index + " over training minus the margin",
-                         mean_of(rise), experiment, std::vector<double>(rise.size(), 1.0)));
-    finding.comparisons.push_back(
-        error_falls(experiment, "relative fall of the MSE over training minus the margin"));
+                         mean_of(rise), experiment, std::vector<double>(rise.size(), 1.0));
+    rises.observed = start.value;
+    rises.expected = end.value;
+    finding.comparisons.push_back(std::move(rises));
+    add_error_falls(experiment, "relative fall of the MSE over training minus the margin", finding);
     std::ostringstream note;
     note.precision(3);
     note << "Mean " << index << " index " << start.value << " at the start, " << end.value
          << " after " << steps << " steps; MSE " << experiment.observed(0).mse.value << " and "
          << experiment.observed(1).mse.value << ".";
     finding.note = note.str();
-    finding.counterexample = counterexample_of(experiment, 1, 0);
-    finding.counterexample->closed_form = {{"mean index", {end.value, start.value}}};
     findings.push_back(std::move(finding));
   }
   return findings;
@@ -133,8 +141,7 @@ std::vector<Finding> pays(Experiment& experiment) {
     throw InvalidInput("the second condition must ask for more diversity than the first");
   }
   Finding finding;
-  finding.comparisons.push_back(
-      error_falls(experiment, "relative fall of the MSE by the penalty minus the margin"));
+  add_error_falls(experiment, "relative fall of the MSE by the penalty minus the margin", finding);
   std::ostringstream note;
   note.precision(3);
   note << "Mean chordal index "
@@ -143,7 +150,6 @@ std::vector<Finding> pays(Experiment& experiment) {
        << mean_of(values_of(indices_of(experiment, experiment.plan(1)), "chordal")).value
        << " with the penalty.";
   finding.note = note.str();
-  finding.counterexample = counterexample_of(experiment, 1, 0);
   return {std::move(finding)};
 }
 

@@ -21,7 +21,8 @@ std::vector<Finding> prediction(Experiment& experiment) {
     const double heads = experiment.condition(i).heads;
     const double predicted = variance * (1 / heads + (1 - 1 / heads) * rho);
     finding.comparisons.push_back(
-        equal_to("variance with " + std::to_string(experiment.condition(i).heads) + " heads",
+        equal_to("variance with " + std::to_string(experiment.condition(i).heads) +
+                     " heads, relative to its closed form",
                  seen.variance_term + seen.covariance_term, predicted, predicted,
                  experiment.margin(), experiment.node_counts()));
   }

@@ -96,10 +96,11 @@ std::vector<Finding> optimism(Experiment& experiment) {
   const auto r = static_cast<double>(fitted_to);
   Finding finding;
   finding.comparisons = {
-      equal_to("variance of weights fitted to 40 replicates, on these replicates, over the optimum",
+      equal_to("variance of weights fitted to 40 replicates, on these replicates, over the "
+               "optimum, minus (R - H)/(R - 1)",
                ratios.at(0), (r - heads) / (r - 1), 1, experiment.margin(), seen.node_counts),
-      equal_to("the same on fresh replicates", ratios.at(1), 1 + (heads - 1) / (r - heads - 1), 1,
-               experiment.margin(), seen.node_counts)};
+      equal_to("the same on fresh replicates, minus 1 + (H - 1)/(R - H - 1)", ratios.at(1),
+               1 + (heads - 1) / (r - heads - 1), 1, experiment.margin(), seen.node_counts)};
   return {std::move(finding)};
 }
 
@@ -109,7 +110,7 @@ std::vector<Finding> gain(Experiment& experiment) {
   const Jackknifed& optimal = experiment.observed(1).mse;
   Finding finding;
   finding.comparisons.push_back(at_least_zero(
-      "MSE with uniform minus MSE with optimal weights, over the former", uniform - optimal,
+      "MSE with uniform minus MSE with optimal weights, relative to the former", uniform - optimal,
       uniform.value, experiment.margin(), experiment.node_counts()));
   return {std::move(finding)};
 }

@@ -53,7 +53,6 @@ std::vector<Finding> within_diameter_bounds(Experiment& experiment) {
     const std::vector<HeadNorms> norms = norms_of(stack, draws, tokens.cols());
     const double diameter = seen[0].diameter;
     const double c = contraction_constant(norms, stack.branch, stack.temperature);
-    if (c * diameter * diameter < 1) ++contracting;
     const std::vector<double> bounds =
         stack.memory > 0 ? log_diameter_upper_bounds({.norms = norms[0],
                                                       .branch = stack.branch,
@@ -61,6 +60,7 @@ std::vector<Finding> within_diameter_bounds(Experiment& experiment) {
                                                       .memory = stack.memory},
                                                      diameter, stack.layers)
                          : log_diameter_upper_bounds(c, diameter, stack.layers);
+    if (stack.memory > 0 ? bounds[1] < bounds[0] : c * diameter * diameter < 1) ++contracting;
     bool bounded = true;
     for (std::size_t l = 0; l < bounds.size(); ++l) {
       bounded = bounded && std::log(seen[l].diameter) <= bounds[l] + rounding;
@@ -72,7 +72,9 @@ std::vector<Finding> within_diameter_bounds(Experiment& experiment) {
   finding.comparisons.push_back(at_least_zero("replicates within their bound minus all replicates",
                                               static_cast<double>(within) - all, 1, 0,
                                               experiment.node_counts()));
-  finding.note = "c D_0^2 < 1 in " + std::to_string(contracting) + " of " +
+  // Where it holds the bound falls: doubly exponentially, or with a memory at least linearly.
+  finding.note = std::string(stack.memory > 0 ? "|V| tanh(B_1/4) < 1" : "c D_0^2 < 1") + " in " +
+                 std::to_string(contracting) + " of " +
                  counted(experiment.replicates(), "replicate") + ".";
   return {std::move(finding)};
 }

@@ -59,12 +59,12 @@ std::vector<Finding> has_least_score_error(Experiment& experiment) {
       least = values.tail(values.size() - rank).squaredNorm() / scores.squaredNorm();
       finding.comparisons.push_back(equal_to(
           "squared score error of KQ-SVD minus that of the singular values left out, relative",
-          Jackknifed(error), least, 1, experiment.margin(), experiment.node_counts()));
+          Jackknifed(error), least, 1, experiment.margin(), {}));
     } else {
-      finding.comparisons.push_back(at_least_zero(
-          "squared score error of " + experiment.condition(i).swept.at(0) +
-              " minus the least, relative",
-          Jackknifed(error - least), 1, experiment.margin(), experiment.node_counts()));
+      finding.comparisons.push_back(
+          at_least_zero("squared score error of " + experiment.condition(i).swept.at(0) +
+                            " minus the least, relative",
+                        Jackknifed(error - least), 1, experiment.margin(), {}));
     }
   }
   return {std::move(finding)};

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/files/document.h"
+#include "engine/files/words.h"
 #include "kernels/plan.h"
 #include "kernels/stack/stack.h"
 #include "validation/claims/claim.h"
@@ -46,8 +47,9 @@ struct Compared {
   double average = 0;
 
   std::string text() const {
-    return " (average " + number_text(average) + ", heads " + number_text(least) + " to " +
-           number_text(largest) + ")";
+    const std::string low = formatted("%.4g", least), high = formatted("%.4g", largest);
+    return " (average " + formatted("%.4g", average) + ", heads " + low +
+           (low == high ? "" : " to " + high) + ")";
   }
 };
 
@@ -150,7 +152,7 @@ std::vector<Finding> mixes_in_twice_the_mean(Experiment& experiment, bool long_l
       finding.comparisons.push_back(
           not_below(experiment,
                     "2N/p minus the steps of a line, N = " + std::to_string(line.rows() - 1) +
-                        ", p = " + number_text(speed) + ", eps = " + number_text(one),
+                        ", p = " + number_text(speed) + ", eps = " + formatted("%.4g", one),
                     2 * steps / speed - time));
     }
   }

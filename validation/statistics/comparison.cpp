@@ -62,6 +62,8 @@ Comparison scaled(std::string what, Statement statement, const Jackknifed& effec
           .statement = statement,
           .effect = estimate,
           .df = static_cast<double>(node_counts.size()) - 1,
+          .replicates = static_cast<std::uint64_t>(
+              std::accumulate(node_counts.begin(), node_counts.end(), 0.0)),
           .margin = margin,
           .theory_error = theory_error,
           .rounding = effect.digits,

@@ -27,9 +27,10 @@ enum class Statement {
 struct Comparison {
   std::string what;  ///< "V of head 1 at query 0, relative to theory"
   Statement statement = Statement::equal;
-  Estimate effect;    ///< estimate with its MCSE; an MCSE of 0 means exact
-  double df = 0;      ///< degrees of freedom of the MCSE
-  double margin = 0;  ///< >= 0
+  Estimate effect;               ///< estimate with its MCSE; an MCSE of 0 means exact
+  double df = 0;                 ///< degrees of freedom of the MCSE
+  std::uint64_t replicates = 0;  ///< behind the effect; 0: it is computed without simulation
+  double margin = 0;             ///< >= 0
   /// Largest error of the closed form in the effect (its remainder): the claim is given the benefit
   /// of it, its support is not.
   double theory_error = 0;
@@ -44,6 +45,8 @@ struct Comparison {
   double carriers = std::numeric_limits<double>::infinity();  ///< of the effect, see NodeSpread
   /// Why nothing can be decided whatever the numbers are; empty: it can.
   std::string open = {};
+  /// Conditions of the scenario, from 0, whose figures are compared; empty: all.
+  std::vector<std::size_t> conditions = {};
   double observed = std::numeric_limits<double>::quiet_NaN();  ///< the figures compared, for the
   double expected = std::numeric_limits<double>::quiet_NaN();  ///< report; NaN: not shown
 };

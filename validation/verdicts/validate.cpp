@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <utility>
 #include <variant>
@@ -71,7 +72,6 @@ void look(Pending& pending, Finding finding, std::uint64_t replicates, bool last
   if (pending.decided) return;
   pending.row.index = finding.index;
   pending.row.note = finding.note;
-  pending.row.counterexample = finding.counterexample;
   pending.row.replicates = replicates;
   pending.identity = finding.identity;
   pending.comparisons = std::move(finding.comparisons);
@@ -142,13 +142,12 @@ void decide(std::vector<Pending>& pending, Validation& result) {
                   : one.supported               ? Verdict::supported
                   : limited                     ? Verdict::limited_by_theory
                                                 : Verdict::unresolved;
-    row.decisive = one.comparisons[row.verdict == Verdict::refuted && !one.identity
-                                       ? strongest
-                                       : max_decisive(one.comparisons)];
-    if (const auto own = one.counterexamples.find(strongest); own != one.counterexamples.end()) {
-      row.counterexample = std::move(own->second);
-    }
-    if (row.verdict != Verdict::refuted) row.counterexample.reset();
+    const bool is_refuted = row.verdict == Verdict::refuted;
+    const std::size_t decisive =
+        is_refuted && !one.identity ? strongest : max_decisive(one.comparisons);
+    row.decisive = one.comparisons[decisive];
+    const auto own = one.counterexamples.find(decisive);
+    if (is_refuted && own != one.counterexamples.end()) row.counterexample = std::move(own->second);
     row.effects = one.comparisons;
     if (row.verdict == Verdict::unresolved) {
       for (const Comparison& c : one.comparisons) {
@@ -164,8 +163,22 @@ void decide(std::vector<Pending>& pending, Validation& result) {
   }
 }
 
-/// Fills in what the conditions are: one law for all, or that it varies.
-void describe_setting(const Experiment& experiment, VerdictRow& row) {
+/// The conditions that some comparisons are of.
+std::set<std::size_t> conditions_of(const std::vector<Comparison>& comparisons,
+                                    const Experiment& experiment) {
+  std::set<std::size_t> compared;
+  bool all = comparisons.empty();
+  for (const Comparison& one : comparisons) {
+    compared.insert(one.conditions.begin(), one.conditions.end());
+    all = all || one.conditions.empty();
+  }
+  for (std::size_t i = 0; all && i < experiment.conditions(); ++i) compared.insert(i);
+  return compared;
+}
+
+/// Fills in what the conditions compared are: one law for all, or that it varies.
+void describe_setting(const Experiment& experiment, const std::set<std::size_t>& compared,
+                      VerdictRow& row) {
   const auto name = [](const auto& law) { return std::string(law.name); };
   const auto add = [](std::string& common, const std::string& law) {
     if (common.empty()) common = law;
@@ -173,7 +186,7 @@ void describe_setting(const Experiment& experiment, VerdictRow& row) {
   };
   row.depth = experiment.condition().stack != nullptr;
   if (row.depth) {
-    for (std::size_t i = 0; i < experiment.conditions(); ++i) {
+    for (const std::size_t i : compared) {
       const StackSetting& stack = *experiment.condition(i).stack;
       add(row.kernel, std::visit(name, stack.kernel));
       add(row.stages, counted(static_cast<std::uint64_t>(stack.layers), "layer"));
@@ -182,8 +195,8 @@ void describe_setting(const Experiment& experiment, VerdictRow& row) {
     return;
   }
   std::vector<std::string> stages;
-  row.queries = experiment.plan().queries;
-  for (std::size_t i = 0; i < experiment.conditions(); ++i) {
+  row.queries = experiment.plan(*compared.begin()).queries;
+  for (const std::size_t i : compared) {
     const Condition& condition = experiment.condition(i);
     add(row.kernel, std::visit(name, *condition.kernel));
     add(row.regression, std::visit(name, *condition.regression));
@@ -202,7 +215,6 @@ VerdictRow blank_row(const Experiment& experiment, const ClaimSection& section,
   VerdictRow row;
   row.claim = section.name;
   row.form = form.name;
-  describe_setting(experiment, row);
   row.statement = form.statement;
   row.assumptions = form.assumptions;
   row.refuted_by = form.refuted_by;
@@ -358,6 +370,7 @@ class Validator {
     for (StudiedForm& one : run.forms) {
       for (Pending& pending : one.pending) {
         pending.row.seconds = watch.seconds();
+        describe_setting(experiment, conditions_of(pending.comparisons, experiment), pending.row);
         for (auto& [number, counterexample] : pending.counterexamples) {
           counterexample.replay = replay_of(counterexample, run.file);
         }

@@ -124,6 +124,8 @@ struct VerdictRow {
       visit("of", comparison.what, "what the effect is of");
       visit("zone", comparison.statement == Statement::equal ? "two-sided" : "one-sided",
             "two-sided: |effect| <= margin is claimed, one-sided: effect >= -margin");
+      visit("replicates", comparison.replicates,
+            "training sets behind the effect, 0: computed without simulation");
     }
   };
 
