@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "engine/files/words.h"
+#include "tools/report/formula_text.h"
 #include "tools/report/labels.h"
 #include "tools/report/markup.h"
 

@@ -6,6 +6,7 @@
 
 #include "engine/files/error.h"
 #include "tools/report/figure.h"
+#include "tools/report/sections.h"
 #include "tools/report/testing/pages.h"
 
 namespace headlab::tools {
@@ -53,7 +54,7 @@ TEST(ReportPage, TellsRowsOfVerdictsApart) {
     return page_of_document(R"({"headlab": {}, "claims": [)" + verdict(first, "one") + "," +
                             verdict(second, "two") + "]}");
   };
-  EXPECT_TRUE(contains(page_with("gaussian", "gaussian"), ">f (two)</text>"));
+  EXPECT_TRUE(contains(page_with("gaussian", "gaussian"), ">f (gaussian) in two</text>"));
   EXPECT_TRUE(contains(page_with("gaussian", "softmax"), ">f (softmax)</text>"));
 }
 
@@ -89,8 +90,9 @@ TEST(ReportPage, GathersIndicesOfOneCounterexample) {
     return page_of_document(R"({"headlab": {}, "claims": [)" + verdict("chordal", "7.123456") +
                             "," + verdict("overlap", z) + "]}");
   };
-  EXPECT_TRUE(contains(page_with("7.123456"), "<li>f by chordal, overlap: z 7.12</li>"));
-  EXPECT_TRUE(contains(page_with("9"), "<li>f by chordal: z 7.12</li><li>f by overlap: z 9</li>"));
+  EXPECT_TRUE(contains(page_with("7.123456"), "<li>f by chordal, overlap: z = 7.12</li>"));
+  EXPECT_TRUE(
+      contains(page_with("9"), "<li>f by chordal: z = 7.12</li><li>f by overlap: z = 9</li>"));
 }
 
 TEST(ReportPage, SaysWhereAnEndOfTheRangeIsBest) {
@@ -186,9 +188,59 @@ TEST(ReportPage, NamesTheFiguresOfACounterexample) {
   const auto page_with = [&](const std::string& figures) {
     return page_of_document(before + figures + after);
   };
-  EXPECT_TRUE(contains(page_with(R"(["mse", "mse"])"), "MSE 1.00 ± 0.10 against 2.00 ± 0.10, z 7"));
+  EXPECT_TRUE(
+      contains(page_with(R"(["mse", "mse"])"), "MSE 1.00 ± 0.10 against 2.00 ± 0.10, z = 7"));
   EXPECT_TRUE(contains(page_with(R"(["mse", "variance_term"])"),
-                       "MSE 1.00 ± 0.10 against variance_term 2.00 ± 0.10, z 7"));
+                       "MSE 1.00 ± 0.10 against variance term 2.00 ± 0.10, z = 7"));
+}
+
+TEST(ReportPage, ACounterexampleNamesItsComparisonAndScenario) {
+  const auto verdict = [](const char* file, const char* more) {
+    return std::string(R"({"claim": "c", "form": "f", "kernel": "gaussian", "verdict": "refuted",
+      "margin": 0.1, "effect": {"value": -0.5, "mcse": 0.01, "of": "mse at n = 5, relative",
+      "zone": "one-sided"}, "scenario": "a/)") +
+           file + ".toml\"" + more + "}";
+  };
+  const std::string page = page_of_document(
+      R"({"headlab": {}, "claims": [)" +
+      verdict("one", R"(, "certificate": {"z": 7, "closed_form": {"index": [0.75, 0.25]}})") + "," +
+      verdict("two", R"(, "effects": [{"of": "mse at n = 5, relative", "margin": 0.1, "observed": 3,
+        "reference": 2}])") +
+      "]}");
+  const std::string words = as_read(page);
+  EXPECT_TRUE(contains(
+      words, "f (gaussian) in one: MSE at n = 5, relative: z = 7; index 0.75 against 0.25"));
+  EXPECT_TRUE(contains(words,
+                       "f (gaussian) in two: effect −0.500 ± 0.010 where ≥ −0.1 is allowed, "
+                       "of MSE at n = 5, relative, 3 against 2"));
+}
+
+TEST(ReportPage, SaysWhatEffectsRestOn) {
+  const auto page_with = [](const char* effect) {
+    return page_of_document(R"({"headlab": {}, "comparisons": 3, "claims": [{"claim": "c",
+      "form": "f", "verdict": "supported", "comparisons": 5, "replicates": 2048, "margin": 1,
+      "effect": {"value": 0)" +
+                            std::string(effect) + "}}]}");
+  };
+  EXPECT_TRUE(contains(page_with(""), "<td>2048</td>"));
+  EXPECT_TRUE(contains(page_with(R"(, "replicates": 512)"), "<td>512</td>"));
+  EXPECT_TRUE(contains(page_with(R"(, "replicates": 0)"), "<td>none: computed</td>"));
+  // Identities are algebra.
+  EXPECT_TRUE(
+      contains(page_with(""), "all 3 comparisons of the call (without the 2 of identities)"));
+}
+
+TEST(ReportPage, SaysFiguresInWords) {
+  EXPECT_EQ(comparison_words("mse at heads.count = 4 less than mse at heads.count = 2"),
+            "MSE at heads.count = 4 less than MSE at heads.count = 2");
+  EXPECT_EQ(comparison_words("n head_covariance_mean / s2 equal to 2.718281828459045"),
+            "n head covariance mean / s2 equal to 2.71828");
+  EXPECT_EQ(comparison_words("layers[4].cosine less than layers[0].cosine"),
+            "mean cosine behind layer 4 less than mean cosine of the tokens");
+  EXPECT_EQ(comparison_words("head_bias[0,2] over head_covariance[1,0,2]"),
+            "head bias of head 2 at query 0 over head covariance of heads 0 and 2 at query 1");
+  EXPECT_EQ(comparison_words("data.mse = 1, heads.kernel = kq_svd"),
+            "data.mse = 1, heads.kernel = kq_svd");
 }
 
 TEST(ReportPage, StandsWhateverADocumentLacks) {
@@ -318,7 +370,7 @@ TEST(ReportPage, CountsClaimsAndComparisons) {
   const std::string one = page_with("1", "");
   EXPECT_TRUE(contains(one, "In which readings does this claim hold: a?"));
   EXPECT_TRUE(contains(one, "the only comparison of the call is rejected"));
-  EXPECT_TRUE(contains(one, "mse at angles = [1.5708, 0.5] and n = 123456789"));
+  EXPECT_TRUE(contains(one, "MSE at angles = [1.5708, 0.5] and n = 123456789"));
   const std::string two = page_with("2", R"(, {"claim": "b", "form": "f", "verdict": "refuted"})");
   EXPECT_TRUE(contains(two, "Which of these claims hold, and in which readings: a, b?"));
   EXPECT_TRUE(contains(two, "over all 2 comparisons"));

@@ -8,23 +8,13 @@
 #include <optional>
 #include <sstream>
 
-#include "engine/files/json_reader.h"
-#include "engine/files/json_syntax.h"
-#include "engine/files/words.h"
+#include "tools/report/formula_text.h"
 
 namespace headlab::tools {
 namespace {
 
 bool continues_character(char c) {
   return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
-}
-
-/// `text` with U+FFFD in place of what is not UTF-8.
-std::string valid_utf8(std::string_view text) {
-  if (std::ranges::all_of(text, [](char c) { return static_cast<signed char>(c) >= 0; })) {
-    return std::string(text);
-  }
-  return as<std::string>(parse_json(json_string(text)).value());
 }
 
 /// "n" of a cell without line breaks, "long" of one that needs them within its words.
@@ -74,46 +64,7 @@ std::vector<std::size_t> missing_in_front(const Table& table, std::size_t column
   return fronts;
 }
 
-std::string tag(const char* name, const Attributes& attributes) {
-  std::string text = "<";
-  text += name;
-  for (const auto& [key, value] : attributes) {
-    text.append(" ").append(key).append("=\"").append(escaped(value)).append("\"");
-  }
-  return text;
-}
-
 constexpr std::size_t longest_whole = 32;  ///< characters that fit in a narrow window
-
-/// Where the digits of a power of ten end, "−5" of "10^−5", whose sign ^ is at `at`; `at` for none.
-std::size_t end_of_power(std::string_view text, std::size_t at) {
-  if (!text.substr(0, at).ends_with("10") || text.substr(at, 1) != "^") return at;
-  constexpr std::string_view minus = "−";
-  const std::size_t digits = at + 1 + (text.substr(at + 1).starts_with(minus) ? minus.size() : 0);
-  const std::size_t end = std::min(text.find_first_not_of("0123456789", digits), text.size());
-  return end > digits ? end : at;
-}
-
-/// Text as HTML, its symbols with their subscripts, and powers of ten raised.
-std::string with_symbols(std::string_view text) {
-  std::string html;
-  std::size_t shown = 0;
-  for (std::size_t end = 2; end <= text.size(); ++end) {
-    if (const std::size_t power = end_of_power(text, end); power > end) {
-      html += escaped(text.substr(shown, end - shown)) +
-              element("sup", text.substr(end + 1, power - end - 1));
-      shown = end = power;
-      continue;
-    }
-    const char after = end < text.size() ? text[end] : ' ';
-    const bool goes_on = std::isalnum(static_cast<unsigned char>(after)) != 0 || after == '_';
-    if (goes_on || !ends_in_symbol(text.substr(0, end))) continue;
-    html += escaped(text.substr(shown, end - 3 - shown)) + element("i", text.substr(end - 3, 1)) +
-            element("sub", element("i", text.substr(end - 1, 1)));
-    shown = end;
-  }
-  return html + escaped(text.substr(shown));
-}
 
 bool is_operator(std::string_view word) {
   constexpr std::string_view all[] = {"±", "=", "≠",  "<",  "≤", ">", "≥", "≈",
@@ -187,65 +138,10 @@ std::size_t end_of_expression(std::string_view text, std::size_t begin) {
 
 }  // namespace
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : visible(valid_utf8(text))) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 bool ends_in_symbol(std::string_view text) {
   if (!text.ends_with("d_k") && !text.ends_with("d_v")) return false;
   const char before = text.size() > 3 ? text[text.size() - 4] : ' ';
   return std::isalnum(static_cast<unsigned char>(before)) == 0 && before != '_';
-}
-
-std::string with_powers(std::string_view text) {
-  const auto is_digit = [&](std::size_t at) {
-    return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
-  };
-  std::string out;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    out += text[at];
-    if (text[at] != 'e' || at == 0 || !(is_digit(at - 1) || text[at - 1] == ')')) continue;
-    // The number or the bracket before, which no other word goes into.
-    const std::size_t begin = text.find_last_not_of("0123456789.", at - 1) + 1;
-    const auto before = begin > 0 ? static_cast<unsigned char>(text[begin - 1]) : ' ';
-    if (std::isalnum(before) != 0 || before == '_') continue;
-    std::size_t digits = at + 1;
-    bool negative = false;
-    for (const std::string_view sign : {"-", "−", "+"}) {
-      if (!text.substr(digits).starts_with(sign)) continue;
-      negative = sign != "+";
-      digits += sign.size();
-      break;
-    }
-    while (text.substr(digits, 1) == "0" && is_digit(digits + 1)) ++digits;
-    const std::size_t end = std::min(text.find_first_not_of("0123456789", digits), text.size());
-    const char after = end < text.size() ? text[end] : ' ';
-    if (end == digits || std::isalnum(static_cast<unsigned char>(after)) != 0 || after == '_') {
-      continue;
-    }
-    out.pop_back();
-    // "1e-09" is 10^−9.
-    const bool is_one = text.substr(begin, at - begin) == "1";
-    if (is_one) out.pop_back();
-    out += std::string(is_one ? "" : "·") + "10^" + (negative ? "−" : "") +
-           std::string(text.substr(digits, end - digits));
-    at = end - 1;
-  }
-  return out;
 }
 
 std::string prose(std::string_view written) {
@@ -260,14 +156,10 @@ std::string prose(std::string_view written) {
     const bool whole = may_break && character_count(part) <= longest_whole;
     html +=
         (begin == 0 ? "" : " ") +
-        (whole ? element("span", {{"class", "whole"}}, with_symbols(part)) : with_symbols(part));
+        (whole ? element("span", {{"class", "whole"}}, formula_html(part)) : formula_html(part));
     begin = end + 1;
   }
   return html;
-}
-
-std::string element(const char* name, const Attributes& attributes, std::string_view content) {
-  return tag(name, attributes).append(">").append(content).append("</").append(name).append(">");
 }
 
 std::string code_element(const std::string& text) {
@@ -279,14 +171,6 @@ std::string code_element(const std::string& text) {
     html += (html.empty() ? "" : " ") + (whole ? element("span", escaped(word)) : escaped(word));
   }
   return element("code", html);
-}
-
-std::string element(const char* name, std::string_view content) {
-  return element(name, {}, content);
-}
-
-std::string empty_element(const char* name, const Attributes& attributes) {
-  return tag(name, attributes) + "/>";
 }
 
 std::string table_element(const Table& table) {

@@ -4,33 +4,19 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-namespace headlab::tools {
+#include "tools/report/html.h"
 
-/// `text` as character data or as an attribute in double quotes: markup becomes entities, invalid
-/// UTF-8 and control characters other than line breaks and tabs become U+FFFD.
-std::string escaped(std::string_view text);
+namespace headlab::tools {
 
 /// True of a text that ends in a symbol with a subscript, d_k or d_v.
 bool ends_in_symbol(std::string_view text);
 
-/// Numbers with exponents as people write them: "2.5·10^−7" of "2.5e-07".
-std::string with_powers(std::string_view text);
-
-/// Text as HTML: symbols with their subscripts, numbers with_powers(), raised, and no line that
-/// ends within an expression - around an operator, before a percent sign, between a name and its
-/// value, within [a, b], at a slash - of at most 32 characters.
+/// Text as HTML: its formulas as formula_html() sets them, and no line that ends within an
+/// expression - around an operator, before a percent sign, between a name and its value, within [a,
+/// b], at a slash - of at most 32 characters.
 std::string prose(std::string_view text);
-
-using Attributes = std::vector<std::pair<const char*, std::string>>;
-
-/// <name key="value">content</name>, with values escaped and `content` taken as markup; without
-/// content <name key="value"/>.
-std::string element(const char* name, const Attributes& attributes, std::string_view content);
-std::string element(const char* name, std::string_view content);
-std::string empty_element(const char* name, const Attributes& attributes);
 
 /// A command, or the name of a file: no line of it ends within an option or another short word.
 std::string code_element(const std::string& text);

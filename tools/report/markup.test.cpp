@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tools/report/canvas.h"
+#include "tools/report/formula_text.h"
 #include "tools/report/mathml.h"
 #include "tools/report/testing/pages.h"
 
@@ -125,7 +126,7 @@ TEST(Markup, SetsTheSymbolsOfDimensionsWithSubscripts) {
   EXPECT_EQ(as_read(prose("best d_k, d_v < 3")),
             "best <i>d</i><sub><i>k</i></sub>, <i>d</i><sub><i>v</i></sub> &lt; 3");
   EXPECT_EQ(prose("d_k"), "<i>d</i><sub><i>k</i></sub>");
-  for (const char* plain : {"", "d", "d_", "d_kk", "ad_k", "_d_k", "d_k2", "d_x"}) {
+  for (const char* plain : {"", "d", "d_", "d_kkk", "ad_k", "_d_k", "d_k_2"}) {
     EXPECT_EQ(prose(plain), plain);
   }
   Canvas canvas(100, 100);
@@ -149,7 +150,7 @@ TEST(Markup, WritesExponentsAsPowersOfTen) {
     EXPECT_EQ(with_powers(other), other);
   }
   EXPECT_EQ(as_read(prose("± 6.2e−16")), "± 6.2·10<sup>−16</sup>");
-  EXPECT_EQ(prose("10^x, 10^"), "10^x, 10^");
+  EXPECT_EQ(prose("10^"), "10^");
 }
 
 TEST(Markup, NoLineEndsWithinAnExpression) {

@@ -186,7 +186,7 @@ TEST(ReportPage, OpensWithWhatSurvives) {
   EXPECT_TRUE(contains(page, "1 holds in some readings only, 1 is open"));
   EXPECT_TRUE(contains(page, "c&lt;1&gt;"));
   EXPECT_TRUE(contains(page, "1 not as expected beforehand"));
-  EXPECT_TRUE(contains(page, "MSE 1.00 ± 0.10 against 2.00 ± 0.10, z 7"));
+  EXPECT_TRUE(contains(page, "MSE 1.00 ± 0.10 against 2.00 ± 0.10, z = 7"));
   EXPECT_TRUE(contains(page, code_element("headlab run c.toml")));
   EXPECT_TRUE(contains(page, "refuted (expected supported)"));
   // The control: a run has nothing that could survive.

@@ -37,6 +37,14 @@ std::vector<Section> verdict_sections(const Source& source) {
                                    ? "In which readings does this claim hold: "
                                    : "Which of these claims hold, and in which readings: ";
   const double comparisons = number_of(member(document, "comparisons"));
+  double of_verdicts = 0;
+  for (const Value& verdict : items_of(member(document, "claims"))) {
+    of_verdicts += number_of(member(verdict, "comparisons"));
+  }
+  const std::string apart =
+      of_verdicts > comparisons
+          ? " (without the " + axis_number(of_verdicts - comparisons) + " of identities)"
+          : "";
   for (const std::string& file : scenarios) {
     if (!file.empty()) files += element("li", code_element(file));
   }
@@ -49,11 +57,15 @@ std::vector<Section> verdict_sections(const Source& source) {
                           : element("details", element("summary", "The scenarios") +
                                                    element("ul", {{"class", "files"}}, files)))},
       {"Estimands",
-       paragraph("A comparison has one effect, which is 0 if the claim holds to the letter: "
-                 "the difference of a figure and its closed form, or of two figures. The margin is "
-                 "what still counts as holding.") +
-           element("p", mathml("|\"effect\"| ≤ \"margin\"") + " of an equality, " +
-                            mathml("\"effect\" ≥ - \"margin\"") + " of an order") +
+       paragraph("A comparison is of two numbers a and b: two figures, or a figure and its closed "
+                 "form or another number. It estimates their difference, the effect. One that is "
+                 "relative is divided by the number named. The margin is how far from the claim "
+                 "still counts as holding.") +
+           element("ul",
+                   element("li", "a equal to b: " + mathml("\"effect\" = a - b") + ", claimed is " +
+                                     mathml("|\"effect\"| ≤ \"margin\"")) +
+                       element("li", "a less than b: " + mathml("\"effect\" = b - a") +
+                                         ", claimed is " + mathml("\"effect\" ≥ - \"margin\""))) +
            "\n"},
       {"Methods",
        paragraph(
@@ -62,46 +74,23 @@ std::vector<Section> verdict_sections(const Source& source) {
            " (intersection-union), and refuted if " +
            (comparisons == 1 ? "the only comparison of the call is rejected at that level."
                              : "Holm's procedure over all " + axis_number(comparisons) +
-                                   " comparisons of the call rejects one of them at that "
-                                   "family-wise level."))},
-      {"Performance measures", paragraph("Effects have Monte Carlo standard errors (MCSE); plots "
-                                         "show both in units of the margin.")}};
-}
-
-/// A text whose numbers have six significant digits at most: "1.5708" of "1.5707963267948966".
-std::string with_short_numbers(const std::string& text) {
-  constexpr std::size_t most = 8;  // characters of a number that stays as it is
-  std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    std::size_t end = at;
-    while (end < text.size() &&
-           (std::isdigit(static_cast<unsigned char>(text[end])) != 0 || text[end] == '.')) {
-      ++end;
-    }
-    const std::string number = text.substr(at, end - at);
-    const bool is_long = number.size() > most && std::ranges::count(number, '.') == 1;
-    out += is_long ? short_number(std::stod(number), 6) : number;
-    if (end < text.size()) out += text[end++];
-    at = end;
-  }
-  return out;
+                                   " comparisons of the call" + apart +
+                                   " rejects one of them at that family-wise level."))},
+      {"Performance measures",
+       paragraph("Effects have Monte Carlo standard errors (MCSE); plots show both in units of the "
+                 "margin. The z of a counterexample is the difference of its two figures over the "
+                 "MCSE of that difference.")}};
 }
 
 /// Verdicts one by one.
 std::string verdict_list_html(const Source& source) {
   std::string text;
   const Value::Array& verdicts = items_of(member(source.document, "claims"));
-  const auto own_words = [](const Value& verdict) {
-    const std::string setting = setting_text(verdict);
-    return text_of(member(verdict, "claim")) + ", " + reading_text(verdict) +
-           (setting.empty() ? "" : " (" + setting + ")");
-  };
-  const std::vector<std::string> scenarios = scenarios_that_tell_apart(verdicts, own_words);
+  const std::vector<std::string> scenarios = scenarios_that_tell_apart(verdicts, verdict_name);
   for (const Value& verdict : verdicts) {
     const std::string& scenario = scenarios[static_cast<std::size_t>(&verdict - verdicts.data())];
-    std::string body =
-        element("summary", prose(own_words(verdict) + (scenario.empty() ? "" : " in " + scenario) +
-                                 ": " + outcome_text(verdict)));
+    std::string body = element("summary", prose(verdict_name(verdict) + in_scenario(scenario) +
+                                                ": " + outcome_text(verdict)));
     DefinitionList list;
     const auto add = [&](const char* name, const std::string& words) {
       list.add(name, prose(words));
@@ -110,8 +99,8 @@ std::string verdict_list_html(const Source& source) {
     add("whose claim", text_of(member(verdict, "origin")));
     add("assumes", text_of(member(verdict, "assumptions")));
     add("would be refuted by", text_of(member(verdict, "refuted_by")));
-    add("effect", effect_text(verdict) + " where " + allowed_text(verdict) + " is allowed, of " +
-                      with_short_numbers(text_of(member(member(verdict, "effect"), "of"))));
+    const bool is_refuted = text_of(member(verdict, "verdict")) == "refuted";
+    add(is_refuted ? "decided by" : "nearest to failing", decisive_text(verdict));
     const double needed = number_of(member(verdict, "replicates_needed"));
     if (std::isfinite(needed))
       add("replicates that would decide", "about " + count_text(needed, 4));

@@ -42,7 +42,7 @@ struct ForestRow {
   bool own_unit;
 };
 
-ForestRow forest_row(const Value& verdict) {
+ForestRow forest_row(const Value& verdict, const std::string& name) {
   const Value& effect = member(verdict, "effect");
   Estimate estimate = estimate_of(effect);
   const double margin = margin_of(verdict);
@@ -51,10 +51,7 @@ ForestRow forest_row(const Value& verdict) {
     estimate.value /= margin;
     estimate.mcse /= margin;
   }
-  std::string setting = kernel_text(verdict);
-  if (!setting.empty() && is_true(member(verdict, "signal"))) setting += ", signal";
-  return {.label = text_of(member(verdict, "claim")) + ": " + reading_text(verdict) +
-                   (setting.empty() ? "" : " (" + setting + ")"),
+  return {.label = name,
           .style = &style_of(text_of(member(verdict, "verdict"))),
           .one_sided = text_of(member(effect, "zone")) == "one-sided",
           .effect = estimate,
@@ -166,14 +163,9 @@ std::string counts_text(const std::vector<ForestRow>& rows) {
 std::vector<Picture> verdict_figures(const Source& source) {
   std::vector<ForestRow> rows;
   const Value::Array& verdicts = items_of(member(source.document, "claims"));
-  const std::vector<std::string> scenarios = scenarios_that_tell_apart(
-      verdicts, [](const Value& verdict) { return forest_row(verdict).label; });
+  const std::vector<std::string> scenarios = scenarios_that_tell_apart(verdicts, verdict_name);
   for (std::size_t i = 0; i < verdicts.size(); ++i) {
-    rows.push_back(forest_row(verdicts[i]));
-    if (!scenarios[i].empty()) {
-      rows.back().label = text_of(member(verdicts[i], "claim")) + ": " + reading_text(verdicts[i]) +
-                          " (" + scenarios[i] + ")";
-    }
+    rows.push_back(forest_row(verdicts[i], verdict_name(verdicts[i]) + in_scenario(scenarios[i])));
   }
   if (rows.empty()) return {};
   // Verdicts of one claim need not repeat its name.
@@ -195,12 +187,11 @@ std::vector<Picture> verdict_figures(const Source& source) {
                              "comparisons", "replicates"}};
     for (std::size_t i = begin; i < end; ++i) {
       const Value& verdict = verdicts[i];
-      table.rows.push_back(
-          {text_of(member(verdict, "claim")), reading_text(verdict),
-           setting_text(verdict) + (scenarios[i].empty() ? "" : " in " + scenarios[i]),
-           outcome_text(verdict), effect_text(verdict), allowed_text(verdict),
-           axis_number(number_of(member(verdict, "comparisons"))),
-           axis_number(number_of(member(verdict, "replicates")))});
+      table.rows.push_back({text_of(member(verdict, "claim")), reading_text(verdict),
+                            setting_text(verdict) + in_scenario(scenarios[i]),
+                            outcome_text(verdict), effect_text(verdict), allowed_text(verdict),
+                            axis_number(number_of(member(verdict, "comparisons"))),
+                            replicates_text(verdict)});
     }
     const double reach = reach_of(shown);
     const auto any = [&](auto wanted) { return std::ranges::any_of(shown, wanted); };

@@ -24,10 +24,16 @@ struct Reading {
   std::vector<std::string> scenarios;  ///< where others of these words have another outcome
 };
 
+/// A verdict with the scenario that tells it from others of its words, or nothing.
+struct Refuted {
+  const Value* verdict;
+  std::string scenario;
+};
+
 struct ClaimRow {
   std::string claim;
   std::vector<Reading> readings = {};
-  std::vector<const Value*> refuted = {};
+  std::vector<Refuted> refuted = {};
   std::size_t unexpected = 0;
 };
 
@@ -38,14 +44,10 @@ bool holds(const std::string& outcome) {
 std::vector<ClaimRow> claim_rows(const Value& document) {
   std::vector<ClaimRow> rows;
   const Value::Array& verdicts = items_of(member(document, "claims"));
-  const auto words = [](const Value& verdict) {
-    return text_of(member(verdict, "claim")) + "\n" + reading_text(verdict) + "\n" +
-           setting_text(verdict);
-  };
-  const std::vector<std::string> scenarios = scenarios_that_tell_apart(verdicts, words);
+  const std::vector<std::string> scenarios = scenarios_that_tell_apart(verdicts, verdict_name);
   std::map<std::string, std::set<std::string>> outcomes;
   for (const Value& verdict : verdicts) {
-    outcomes[words(verdict)].insert(text_of(member(verdict, "verdict")));
+    outcomes[verdict_name(verdict)].insert(text_of(member(verdict, "verdict")));
   }
   for (const Value& verdict : verdicts) {
     const std::string claim = text_of(member(verdict, "claim"));
@@ -53,7 +55,8 @@ std::vector<ClaimRow> claim_rows(const Value& document) {
     if (row == rows.end()) row = rows.insert(rows.end(), {claim});
     const std::string outcome = text_of(member(verdict, "verdict"));
     const std::string expected = text_of(member(verdict, "expected"));
-    if (outcome == "refuted") row->refuted.push_back(&verdict);
+    const std::string& scenario = scenarios[static_cast<std::size_t>(&verdict - verdicts.data())];
+    if (outcome == "refuted") row->refuted.push_back({&verdict, scenario});
     // Work that ended early says nothing about what it did not reach.
     const Value& complete = member(verdict, "complete");
     const bool reached = !complete.is<bool>() || is_true(complete);
@@ -73,8 +76,7 @@ std::vector<ClaimRow> claim_rows(const Value& document) {
     if (!index.empty() && std::ranges::find(same->indices, index) == same->indices.end()) {
       same->indices.push_back(index);
     }
-    const std::string& scenario = scenarios[static_cast<std::size_t>(&verdict - verdicts.data())];
-    if (outcomes[words(verdict)].size() > 1 &&
+    if (outcomes[verdict_name(verdict)].size() > 1 &&
         std::ranges::find(same->scenarios, scenario) == same->scenarios.end()) {
       same->scenarios.push_back(scenario);
     }
@@ -110,10 +112,10 @@ std::string readings_html(const ClaimRow& row, const Wanted& wanted) {
 
 /// The command that shows every counterexample of a claim; empty where there are several.
 std::string common_command(const ClaimRow& row) {
-  const std::string first = text_of(member(*row.refuted.front(), "replay"));
+  const std::string first = text_of(member(*row.refuted.front().verdict, "replay"));
   return std::ranges::all_of(
              row.refuted,
-             [&](const Value* one) { return text_of(member(*one, "replay")) == first; })
+             [&](const Refuted& one) { return text_of(member(*one.verdict, "replay")) == first; })
              ? first
              : "";
 }
@@ -125,18 +127,21 @@ std::string counterexamples_html(const ClaimRow& row, const std::string& of_all)
     std::string form, setting, indices, text;
   };
   std::vector<Contradiction> all;
-  for (const Value* verdict : row.refuted) {
-    const std::string counterexample = counterexample_text(*verdict);
+  for (const auto& [verdict, scenario] : row.refuted) {
     const std::string replay = text_of(member(*verdict, "replay"));
     const std::string index = text_of(member(*verdict, "index"));
-    std::string text = counterexample.empty()
-                           ? "effect " + prose(effect_text(*verdict)) + " where " +
-                                 prose(allowed_text(*verdict)) + " is allowed"
-                           : prose(counterexample);
-    if (!replay.empty() && replay != of_all) text += "; " + code_element(replay);
-    const Contradiction one{text_of(member(*verdict, "form")), setting_text(*verdict), index, text};
+    const std::string counterexample = counterexample_text(*verdict);
+    const std::string setting = setting_text(*verdict);
+    const std::string of = text_of(member(member(*verdict, "effect"), "of"));
+    const Contradiction one{
+        text_of(member(*verdict, "form")),
+        (setting.empty() ? "" : " (" + setting + ")") + in_scenario(scenario), index,
+        prose(counterexample.empty()
+                  ? decisive_text(*verdict)
+                  : (of.empty() ? "" : comparison_words(of) + ": ") + counterexample) +
+            (replay.empty() || replay == of_all ? "" : "; " + code_element(replay))};
     const auto same = std::ranges::find_if(all, [&](const Contradiction& other) {
-      return other.form == one.form && other.setting == one.setting && other.text == text;
+      return other.form == one.form && other.setting == one.setting && other.text == one.text;
     });
     if (same == all.end()) {
       all.push_back(one);
@@ -147,9 +152,8 @@ std::string counterexamples_html(const ClaimRow& row, const std::string& of_all)
   std::string items;
   for (std::size_t i = 0; i < std::min(all.size(), max_counterexamples); ++i) {
     const Contradiction& one = all[i];
-    items += element(
-        "li", prose(one.form) + (one.indices.empty() ? "" : " by ") + prose(one.indices) +
-                  (one.setting.empty() ? "" : " (" + prose(one.setting) + ")") + ": " + one.text);
+    items += element("li", prose(one.form) + (one.indices.empty() ? "" : " by ") +
+                               prose(one.indices) + prose(one.setting) + ": " + one.text);
   }
   if (all.size() > max_counterexamples) {
     items += element("li", "and " + std::to_string(all.size() - max_counterexamples) +
@@ -174,13 +178,19 @@ std::string reading_text(const Value& verdict) {
   return text;
 }
 
-std::string kernel_text(const Value& verdict) {
-  const std::string kernel = text_of(member(verdict, "kernel"));
-  return kernel == "varies" ? "kernels vary" : kernel;
+std::string verdict_name(const Value& verdict) {
+  const std::string setting = setting_text(verdict);
+  return text_of(member(verdict, "claim")) + ": " + reading_text(verdict) +
+         (setting.empty() ? "" : " (" + setting + ")");
+}
+
+std::string in_scenario(const std::string& scenario) {
+  return scenario.empty() ? "" : " in " + scenario;
 }
 
 std::string setting_text(const Value& verdict) {
-  std::string text = kernel_text(verdict);
+  const std::string kernel = text_of(member(verdict, "kernel"));
+  std::string text = kernel == "varies" ? "kernels vary" : kernel;
   const Value& signal = member(verdict, "signal");
   if (!text.empty() && signal.is<bool>()) {
     text += is_true(signal) ? ", signal" : ", noise alone";
@@ -225,6 +235,28 @@ std::string allowed_text(const Value& verdict) {
   return margin > 0 ? "≥ −" + shown_number(margin) : "≥ 0";
 }
 
+std::string replicates_text(const Value& verdict) {
+  const Value& own = member(member(verdict, "effect"), "replicates");
+  const double replicates = number_of(own.number() ? own : member(verdict, "replicates"));
+  return replicates == 0 ? "none: computed" : axis_number(replicates);
+}
+
+std::string decisive_text(const Value& verdict) {
+  const std::string of = text_of(member(member(verdict, "effect"), "of"));
+  std::string compared;
+  const bool is_shown = member(verdict, "certificate").is<Value::Members>();  // with its errors
+  for (const Value& effect : items_of(member(verdict, "effects"))) {
+    if (is_shown) break;
+    const double first = number_of(member(effect, "observed"));
+    const double second = number_of(member(effect, "reference"));
+    if (text_of(member(effect, "of")) != of || std::isnan(first) || std::isnan(second)) continue;
+    compared = ", " + shown_number(first) + " against " + shown_number(second);
+    break;
+  }
+  return "effect " + effect_text(verdict) + " where " + allowed_text(verdict) + " is allowed" +
+         (of.empty() ? "" : ", of " + comparison_words(of)) + compared;
+}
+
 std::string outcome_text(const Value& verdict) {
   const std::string outcome = text_of(member(verdict, "verdict"));
   const std::string expected = text_of(member(verdict, "expected"));
@@ -241,15 +273,23 @@ std::string counterexample_text(const Value& verdict) {
   if (both->empty()) both = &items_of(member(certificate, "mse"));
   std::vector<std::string> labels;
   for (const Value& name : items_of(member(certificate, "figures"))) {
-    labels.push_back(text_of(name) == "mse" ? "MSE" : text_of(name));
+    labels.push_back(comparison_words(text_of(name)));
   }
   if (labels.size() != 2) labels = {"MSE", "MSE"};
   if (both->size() == 2) {
     text = labels[0] + " " + estimate_text(estimate_of((*both)[0])) + " against " +
            (labels[0] == labels[1] ? "" : labels[1] + " ") + estimate_text(estimate_of((*both)[1]));
   }
+  const Estimate difference = estimate_of(member(certificate, "difference"));
+  if (std::isfinite(difference.value)) text += ", difference " + estimate_text(difference);
   const double z = number_of(member(certificate, "z"));
-  if (!std::isnan(z)) text += (text.empty() ? "z " : ", z ") + shown_number(z, 3);
+  if (!std::isnan(z)) text += (text.empty() ? "z = " : ", z = ") + shown_number(z, 3);
+  for (const auto& [name, location, values] : members_of(member(certificate, "closed_form"))) {
+    const Value::Array& pair = items_of(values);
+    if (pair.size() != 2) continue;
+    text += "; " + name + " " + shown_number(number_of(pair[0])) + " against " +
+            shown_number(number_of(pair[1]));
+  }
   return text.empty() ? "one was found" : text;
 }
 
