@@ -93,7 +93,10 @@ class FormulaReader {
     if (letters > 1 && letter == greek.end()) return false;
     const std::string base =
         element("i", letter == greek.end() ? std::string(word) : std::string(letter->second));
-    if (here(letters) == '^' && letter != greek.end()) {
+    const char after_word = here(letters);
+    const bool stands_alone = word == "sigma" || word == "omega" || word == "phi";  // not a key
+    if (letter != greek.end() && after_word != '_' &&
+        (after_word == '^' || (stands_alone && !is_alnum(after_word)))) {
       add(base, letters);
       return true;
     }

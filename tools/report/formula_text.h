@@ -11,7 +11,7 @@ namespace headlab::tools {
 std::string with_powers(std::string_view text);
 
 /// Text as HTML with its formulas set as such: subscripts of one or two letters or of a bracket
-/// (d_k, C_hl, D_(l-1)), powers (b^2, n^(-1/4)), Greek letters that have either (sigma_c), √, ≤ and
+/// (d_k, C_hl, D_(l-1)), powers (b^2, n^(-1/4)), Greek letters (sigma_c), √, ≤ and
 /// ≥, and numbers with_powers(); s2/n is s²/n. Other names with underscores
 /// stay as they are.
 std::string formula_html(std::string_view text);

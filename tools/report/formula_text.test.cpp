@@ -17,7 +17,7 @@ TEST(FormulaText, SetsScriptsAndRoots) {
   EXPECT_EQ(formula_html("n^0.20"), "n<sup>0.20</sup>");
   EXPECT_EQ(formula_html("(c^(1/2) D_0)^(3^L)"),
             "(c<sup>1/2</sup> <i>D</i><sub>0</sub>)<sup>3<sup>L</sup></sup>");
-  EXPECT_EQ(formula_html("sigma_c"), "<i>σ</i><sub><i>c</i></sub>");
+  EXPECT_EQ(formula_html("sigma_c/sigma"), "<i>σ</i><sub><i>c</i></sub>/<i>σ</i>");
   EXPECT_EQ(formula_html("n <= d"), "n ≤ d");
   EXPECT_EQ(formula_html("n C / s2, s2/n"), "n C / s<sup>2</sup>, s<sup>2</sup>/n");
 }
