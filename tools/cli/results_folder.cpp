@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 #include <new>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
@@ -12,10 +13,12 @@
 #include "engine/files/document.h"
 #include "engine/files/error.h"
 #include "engine/files/memory_lack.h"
+#include "engine/files/netcdf/file.h"
 #include "engine/files/provenance.h"
 #include "engine/files/words.h"
 #include "engine/results/results_id.h"
 #include "engine/results/results_netcdf.h"
+#include "engine/results/results_scenario.h"
 #include "engine/results/summary_json.h"
 #include "engine/scenario/condition.h"
 #include "engine/scenario/scenario.h"
@@ -181,13 +184,39 @@ std::function<void(const RunResult&)> checkpoint_of(ProgressDisplay& display,
   };
 }
 
+namespace {
+
+/// What a file says of its share of a study; nothing where it is no shard.
+std::optional<Share> share_of(const std::string& path) {
+  try {
+    const NetcdfInput file(path);
+    return read_share(file.root());
+  } catch (const NetcdfError&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
 void require_merged(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code none;
+  const auto reject_shards = [&](const std::string& what, const std::string& folder) {
+    throw InvalidInput(one_line(path) + ": " + what +
+                       " of a study - join them with headlab merge " + shell_word(folder) +
+                       " --out DIR");
+  };
+  if (fs::is_regular_file(path, none)) {
+    if (const std::optional<Share> share = share_of(path)) {
+      const std::string folder = fs::path(path).parent_path().string();
+      reject_shards(
+          "is shard " + std::to_string(share->shard) + " of " + std::to_string(share->shards),
+          folder.empty() ? "." : folder);
+    }
+    return;
+  }
   if (!fs::is_directory(path, none) || fs::exists(fs::path(path) / "results.nc", none)) return;
-  if (shard_paths({path}).empty()) return;
-  throw InvalidInput(one_line(path) + ": has shards of a study - join them with headlab merge " +
-                     shell_word(path) + " --out DIR");
+  if (!shard_paths({path}).empty()) reject_shards("has shards", path);
 }
 
 std::string kept_text(const Scenario& scenario, const RunResult& result) {

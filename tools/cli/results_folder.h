@@ -61,7 +61,8 @@ std::function<void(const RunResult&)> checkpoint_of(ProgressDisplay& display,
 /// under way when the run stopped, or else the last one.
 std::string kept_text(const Scenario& scenario, const RunResult& result);
 
-/// Throws InvalidInput where `path` is a folder of shards that have yet to be merged into results.
+/// Throws InvalidInput where `path` is a shard, or a folder of shards, that have yet to be merged
+/// into results.
 void require_merged(const std::string& path);
 
 }  // namespace headlab::tools

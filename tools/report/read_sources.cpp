@@ -165,6 +165,7 @@ std::vector<Source> SourceReader::read(const std::string& path) {
   }
   std::vector<Source> sources;
   if (!fs::is_directory(path, error)) {
+    require_merged(path);
     if (add(path, sources)) return sources;
     throw InvalidInput(
         one_line(path) +

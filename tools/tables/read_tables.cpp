@@ -32,6 +32,7 @@ class TableReader {
                          "--json");
     }
     if (!fs::is_directory(path, error)) {
+      require_merged(path);
       if (!add_file(path)) {
         throw InvalidInput(one_line(path) +
                            ": is not a document of run, theory, validate, allocate, hdi, heads, "

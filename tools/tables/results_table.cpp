@@ -50,11 +50,6 @@ class ResultsTable : public TableSource {
     if (!has_layout_of_today(root_.integer_attribute("format_version"))) {
       throw InvalidInput(file + ": is of another format version - run the scenario again");
     }
-    if (root_.has_attribute("shards")) {
-      throw InvalidInput(file +
-                         ": is one shard of a run - join them with headlab merge and give its "
-                         "folder");
-    }
     if (of == TableOf::growth) {
       throw InvalidInput("--of growth: " + file + " has no growth - leave it out");
     }

@@ -2,6 +2,7 @@
 #include "tools/cli/commands/plot.h"
 
 #include "tools/cli/commands/commands.h"
+#include "tools/cli/results_folder.h"
 #include "tools/report/figure.h"
 #include "tools/report/read_sources.h"
 #include "tools/tables/select_table.h"
@@ -57,6 +58,7 @@ ExitCode plot(const PlotArguments& arguments) {
 }  // namespace
 
 std::string plot_svg(const PlotArguments& arguments, std::vector<std::string>& notes) {
+  require_merged(arguments.result);
   if (is_replicate_file(arguments.result)) return svg_of(arguments, replicates_plot(arguments));
   if (arguments.figure == "zip" || arguments.figure == "estimate" ||
       arguments.figure == "squared_error") {

@@ -99,6 +99,8 @@ def _words(message: str) -> str:
         name = {"bandwidth-rule": "rule", "data": "scenario"}.get(option[1], option[1]).replace("-", "_")
         return f"{name}=[{option[2].replace(',', ', ')}]" if option[2] else name
 
+    # A command that the package has no function for stays as it is.
+    message, command, rest = message.partition("headlab merge ")
     for name in set(re.findall(r"[\w.]+-[0-9a-f]{12}\.npy", message)) & ARRAYS_BY_FILE.keys():
         message = re.sub(r"(?:\./)?" + re.escape(name), ARRAYS_BY_FILE[name], message)
     message = message.replace(
@@ -108,7 +110,7 @@ def _words(message: str) -> str:
     message = message.replace("--out DIR", "out=FOLDER").replace("--nodes none", "nodes=False")
     message = message.replace("headlab theory --source first_order", 'hl.theory with source="first_order"')
     message = re.sub(r"(?: ?--set '[^']*')+", lambda sets: f" set={re.findall(_SET, sets[0])}", message)
-    return re.sub(r"--([a-z][a-z-]*)(?: (\d+(?:,\d+)+))?", argument, message)
+    return re.sub(r"--([a-z][a-z-]*)(?: (\d+(?:,\d+)+))?", argument, message) + command + rest
 
 
 _SET = r"--set '([^']*)'"

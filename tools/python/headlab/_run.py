@@ -171,10 +171,10 @@ def open(path: str | os.PathLike[str]) -> Result:
     :raises MissingFileError: There is no such file: a FileNotFoundError too.
     """
     file = Path(path_text("path", path))
+    with translated():
+        _engine.require_merged(str(file))
     if file.is_dir():
         if not (file / "results.nc").exists():
-            if any(file.glob("shard_*.nc")):
-                raise ScenarioError(f"{file}: has shards of a run - join them with headlab merge and open its folder")
             raise MissingFileError(f"{file}: has no results of headlab run (results.nc)")
         file = file / "results.nc"
     if not file.is_file():
@@ -186,9 +186,4 @@ def open(path: str | os.PathLike[str]) -> Result:
     result = Result(path=file)
     if "format_version" not in result.attributes:
         raise ScenarioError(f"{file}: was not written by headlab run")
-    if "shards" in result.attributes:
-        share = f"{result.attributes['shard']} of {result.attributes['shards']}"
-        raise ScenarioError(
-            f"{file}: is shard {share} of a run - join them with headlab merge and open its folder"
-        )
     return result

@@ -11,6 +11,7 @@
 #include "engine/scenario/law_reader.h"
 #include "engine/scenario/scenario.h"
 #include "kernels/backends.h"
+#include "tools/cli/results_folder.h"
 #include "tools/python/src/studies.h"
 #include "tools/python/src/values.h"
 #include "tools/report/sweep.h"
@@ -146,6 +147,13 @@ NB_MODULE(_engine, module) {
   module.def("laws", &laws_object);
   module.def("axis_title", &tools::axis_title, nb::arg("key"));
   module.def("level_labels", &tools::level_labels, nb::arg("written"), nb::arg("most"));
+  module.def(
+      "require_merged",
+      [](const std::string& path) {
+        const auto lock = use_netcdf();
+        tools::require_merged(path);
+      },
+      nb::arg("path"));
   module.def("figure_words", &tools::figure_words, nb::arg("figure"));
   module.def("build", &build_object, nb::sig("def build() -> dict[str, typing.Any]"));
 

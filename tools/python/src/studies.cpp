@@ -29,6 +29,7 @@
 #include "tools/cli/commands/plot.h"
 #include "tools/cli/computed_conditions.h"
 #include "tools/cli/output_folder.h"
+#include "tools/cli/results_folder.h"
 #include "tools/cli/table.h"
 #include "tools/cli/verdict_table.h"
 #include "tools/report/page.h"
@@ -291,6 +292,7 @@ nb::typed<nb::tuple, nb::str, nb::str> difference(const std::string& a, const st
   const auto found = [&] {
     const nb::gil_scoped_release released;
     const auto lock = use_netcdf();
+    for (const std::string& result : {a, b}) tools::require_merged(result);
     const StoredResults first(a), second(b);
     const ResultsDifference difference = difference_of(first, second);
     return std::pair(tools::difference_json(difference, first, second),

@@ -168,8 +168,15 @@ def test_a_shard_is_not_opened_as_a_result(program: str, tmp_path: Path) -> None
     run = [program, "run", QUICKSTART, "--replicates", "16", "--quiet", "--out", str(tmp_path)]
     for shard in ("1/2", "2/2"):
         subprocess.run([*run, "--shard", shard], check=True, capture_output=True)
-    with pytest.raises(hl.ScenarioError, match="shard_1_of_2.nc: is shard 1 of 2 of a run - .* headlab merge"):
-        hl.open(tmp_path / "shard_1_of_2.nc")
+    # In the words of the command line.
+    for path, what in ((tmp_path / "shard_1_of_2.nc", "is shard 1 of 2"), (tmp_path, "has shards")):
+        words = f"{path}: {what} of a study - join them with headlab merge {tmp_path} --out DIR"
+        for refused in (lambda path=path: hl.open(path), lambda path=path: hl.diff(path, path)):
+            with pytest.raises(hl.ScenarioError) as error:
+                refused()
+            assert str(error.value) == words
+        command = subprocess.run([program, "diff", str(path), str(path)], capture_output=True, text=True)
+        assert command.stderr.replace(program, "headlab") == f"headlab: {words}\n"
     subprocess.run(
         [program, "merge", str(tmp_path), "--out", str(tmp_path / "all")], check=True, capture_output=True
     )
