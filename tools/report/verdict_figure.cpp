@@ -81,8 +81,9 @@ void draw_beyond(Canvas& canvas, const Axes& axes, const ForestRow& row, double 
   canvas.line({edge - 26 * side, y}, {edge - 9 * side, y}, "whisker " + color);
   canvas.polygon({{edge, y}, {edge - 10 * side, y - 5}, {edge - 10 * side, y + 5}},
                  "mark " + color);
-  canvas.text({edge - 32 * side, y + 4}, estimate_text(row.effect), side < 0 ? "start" : "end",
-              "halo");
+  const std::string value =
+      row.effect.mcse > 0 ? estimate_text(row.effect) : axis_number(row.effect.value);
+  canvas.text({edge - 32 * side, y + 4}, value, side < 0 ? "start" : "end", "halo");
 }
 
 /// \param common  bytes that all labels begin with, which are left out
