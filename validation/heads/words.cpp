@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
+
 #include "kernels/counted.h"
 #include "validation/heads/contexts.h"
 #include "validation/heads/measure.h"
@@ -49,6 +51,16 @@ void say(const MeasuredLayer& layer, const NamedHeads& named, bool by_name, cons
     size = by_name ? with_error(*layer.find(figure), named.heads[0]) : percent(named.together);
   }
   words.push_back(layer_start(layer) + who + (one ? one_does : all_do) + size + of_what);
+}
+
+/// The heads of a layer that write nothing.
+std::vector<std::size_t> silent_heads(const MeasuredLayer& layer) {
+  const HeadFigure* const energy = layer.find("energy");
+  std::vector<std::size_t> silent;
+  for (std::size_t h = 0; energy != nullptr && h < energy->values.size(); ++h) {
+    if (energy->values[h] == 0) silent.push_back(h);
+  }
+  return silent;
 }
 
 /// Pairs of which the first head hardly changes if it attends as the second, by their places.
@@ -158,9 +170,18 @@ std::vector<std::string> words_of(const MeasuredHeads& heads) {
     refitted += static_cast<double>(layer.refitted.heads.size());
   }
   for (const MeasuredLayer& layer : heads.layers) {
-    say(layer, layer.little, little <= max_named * all, "spread_share",
+    const std::vector<std::size_t> silent = silent_heads(layer);
+    if (!silent.empty()) {
+      words.push_back(layer_start(layer) + heads_text(silent) +
+                      (silent.size() == 1 ? " writes nothing" : " write nothing"));
+    }
+    // Nothing more is to be said of these.
+    const auto others_than_silent = [&](const NamedHeads& named) {
+      return std::ranges::includes(silent, named.heads) ? NamedHeads() : named;
+    };
+    say(layer, others_than_silent(layer.little), little <= max_named * all, "spread_share",
         " writes little: ", " write little: ", " of the residual stream's square", words);
-    say(layer, layer.refitted, refitted <= max_named * all, "refit_cost_share",
+    say(layer, others_than_silent(layer.refitted), refitted <= max_named * all, "refit_cost_share",
         ", which the other heads can write: ", ", which the other heads can write: ",
         " of the residual stream's square remains after refitting W_O", words);
     say_exchangeable(layer, heads.setting.exchangeable, words);
@@ -168,9 +189,9 @@ std::vector<std::string> words_of(const MeasuredHeads& heads) {
   }
   if (heads.layers.front().find("second_order") != nullptr) {
     words.emplace_back(
-        "the predicted loss, second_order, is best of labels drawn from the model, and orders "
-        "heads "
-        "better than it sizes their costs: in small models most true costs were 0.25 to 3.7 times "
+        "the predicted loss (second-order prediction) is best of labels drawn from the model, and "
+        "orders heads better than it sizes their costs: in small models most true costs were 0.25 "
+        "to 3.7 times "
         "as much, some up to 8.8 times");
   }
   say_of_targets(heads, words);
