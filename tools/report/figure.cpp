@@ -219,9 +219,13 @@ std::string sentences(const std::vector<std::string>& all) {
   return text;
 }
 
-std::string shows_text(std::size_t shown, std::size_t all, const std::string& what_and_end) {
+std::string shows_text(std::size_t shown, std::size_t all, const std::string& what_and_end,
+                       const std::string& only) {
   if (shown >= all) return "";
-  return "Shows " + grouped(shown) + " of " + grouped(all) + " " + what_and_end;
+  const std::string text = "Shows " + grouped(shown) + " of " + grouped(all) + " ";
+  if (shown > 1 || only.empty()) return text + what_and_end;
+  // No legend names what stands alone.
+  return text + what_and_end.substr(0, what_and_end.find_first_of(",.")) + ", " + only + ".";
 }
 
 bool have_covariance(const Value::Array& conditions) {

@@ -121,6 +121,7 @@ std::vector<Picture> precision_figures(const Source& source) {
   for (std::size_t i = 0; i < curves.size(); ++i) {
     const PrecisionCurve& curve = curves[i];
     PrecisionSeries series{.name = names[i], .color = all.size()};
+    if (series.name.empty()) series.name = sweep.condition_text(curve.condition);
     if (series.name.empty()) series.name = "the only condition";
     for (const MseAfter& point : curve.points) {
       if (point.nodes < min_groups) continue;
@@ -159,14 +160,15 @@ std::vector<Picture> precision_figures(const Source& source) {
                  return draw_precision(all, all[static_cast<std::size_t>(which)], width);
                },
            .table = std::move(table),
-           .note = sentences({all.size() > 1 ? "Of the condition where it is largest: 1/√R through "
-                                               "the last point, dotted, and 95 % intervals of the "
-                                               "MCSE itself (chi-squared)."
-                                             : "Dotted: 1/√R through the last point. Whiskers are "
-                                               "95 % intervals of the MCSE itself (chi-squared).",
-                              "An MCSE is shown from 32 groups of training sets on. Points of one "
-                              "condition share their training sets.",
-                              shows_text(all.size(), source.conditions, "conditions.")})}};
+           .note = sentences(
+               {all.size() > 1 ? "Of the condition where it is largest: 1/√R through "
+                                 "the last point, dotted, and 95 % intervals of the "
+                                 "MCSE itself (chi-squared)."
+                               : "Dotted: 1/√R through the last point. Whiskers are "
+                                 "95 % intervals of the MCSE itself (chi-squared).",
+                "An MCSE is shown from 32 groups of training sets on. Points of one "
+                "condition share their training sets.",
+                shows_text(all.size(), source.conditions, "conditions.", all.front().name)})}};
 }
 
 }  // namespace headlab::tools
