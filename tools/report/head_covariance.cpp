@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t max_matrices = 4;
 constexpr std::size_t max_whole_table = 12;  ///< heads of a matrix that the table has in full
 constexpr std::size_t pairs_in_table = 20;
+constexpr std::size_t max_variances = 32;  ///< heads of a matrix whose variances the table has
 
 /// The mean over the queries that have a matrix; no heads where none has one.
 HeadMatrix mean_covariance(const Value& condition, const std::string& title) {
@@ -44,8 +45,12 @@ void add_rows(Table& table, const HeadMatrix& matrix) {
   for (std::size_t h = 0; h < matrix.heads; ++h) {
     for (std::size_t l = h; l < matrix.heads; ++l) entries.push_back({h, l});
   }
+  std::vector<Entry> variances;
   if (matrix.heads > max_whole_table) {
     std::erase_if(entries, [](const Entry& entry) { return entry.h == entry.l; });
+    for (std::size_t h = 0; h < matrix.heads && matrix.heads <= max_variances; ++h) {
+      variances.push_back({h, h});
+    }
     std::ranges::stable_sort(entries, std::ranges::greater(), [&](const Entry& entry) {
       const double value = matrix.at(entry.h, entry.l);
       return std::isfinite(value) ? value : -HUGE_VAL;
@@ -53,6 +58,7 @@ void add_rows(Table& table, const HeadMatrix& matrix) {
     if (entries.size() > pairs_in_table) {
       entries.erase(entries.begin() + pairs_in_table / 2, entries.end() - pairs_in_table / 2);
     }
+    entries.insert(entries.begin(), variances.begin(), variances.end());
   }
   for (const auto& [h, l] : entries) {
     table.rows.push_back({matrix.title.empty() ? "the only condition" : matrix.title,
@@ -110,12 +116,13 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
   Table table{.caption = "Covariances of heads",
               .error = "MCSE",
               .headings = {"condition", "head", "other head", "covariance"}};
-  bool cut = false, with_errors = true;
+  bool cut = false, with_errors = true, with_variances = true;
   std::string finding;
   for (const HeadMatrix& matrix : matrices) {
     add_rows(table, matrix);
     with_errors = with_errors && !matrix.errors.empty();
     cut = cut || matrix.heads > max_whole_table;
+    with_variances = with_variances && matrix.heads <= max_variances;
     const PairExtremes extremes = extremes_of(matrix);
     if (!extremes.found || (&matrix != &matrices.front() && &matrix != &matrices.back())) continue;
     finding += (finding.empty() ? "" : " ") + extremes_sentence(matrix, extremes);
@@ -130,18 +137,25 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
                  return draw_heat_maps({"covariance", "variances"}, matrices, width);
                },
            .table = std::move(table),
-           .note = sentences({one_query
-                                  ? "At the only query; the diagonal holds the variances."
-                                  : "Averaged over the queries; the diagonal holds the variances.",
-                              !with_errors && source.kind == SourceKind::run
-                                  ? "summary.json has the MCSE at each query."
-                                  : "",
-                              shows_text(matrices.size(), with_matrix.size(),
-                                         "conditions, from the first to the last."),
-                              cut ? "Of more than " + std::to_string(max_whole_table) +
-                                        " heads the table has the ten largest and the ten smallest "
-                                        "covariances."
-                                  : ""}),
+           .note = sentences(
+               {one_query ? "At the only query; the diagonal holds the variances."
+                          : "Averaged over the queries; the diagonal holds the variances.",
+                !with_errors && source.kind == SourceKind::run
+                    ? "summary.json has the MCSE at each query."
+                    : "",
+                shows_text(matrices.size(), with_matrix.size(),
+                           "conditions, from the first to the last.",
+                           sweep.condition_text(shown.front())),
+                cut ? "Of more than " + std::to_string(max_whole_table) + " heads the table has " +
+                          (with_variances ? "the variances and " : "") +
+                          "the ten largest and the ten smallest covariances" +
+                          (with_variances
+                               ? "."
+                               : "; the variances of more than " + std::to_string(max_variances) +
+                                     " heads are on the diagonal of "
+                                     "conditions[].queries[].head_covariance in "
+                                     "summary.json.")
+                    : ""}),
            .max_rows = 120}};
 }
 
