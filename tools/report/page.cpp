@@ -112,28 +112,26 @@ std::string commands_html(const std::string& commands) {
   return html;
 }
 
-/// What made the results, and the commands that make its figures again.
+/// What made the results, and the commands that make its plots again.
 std::string provenance_html(const Source& source, std::size_t figures, std::size_t first) {
   const Value& made_by = member(source.document, "headlab");
   Table table{.caption = "What made the results", .headings = {"what", "value"}};
-  for (const auto& [key, words] : {std::pair("version", "version"),
-                                   {"git", "commit"},
-                                   {"backend", "backend"},
-                                   {"simd", "vector instructions"},
-                                   {"device", "device"},
-                                   {"seed", "seed"}}) {
+  for (const auto& [key, name] :
+       {std::pair("version", "version of headlab"), std::pair("git", "commit"),
+        std::pair("backend", "backend"), std::pair("simd", "vector instructions"),
+        std::pair("device", "device"), std::pair("seed", "seed")}) {
     const Value& value = member(made_by, key);
-    if (!value.is<Value::Null>()) table.rows.push_back({words, words_of(value)});
+    if (!value.is<Value::Null>()) table.rows.push_back({name, words_of(value)});
   }
   const std::string id = text_of(member(source.document, "results_id"));
   if (!id.empty()) table.rows.push_back({"identifier of the results", id});
   const Value& complete = member(source.document, "complete");
   if (complete.is<bool>()) {
-    table.rows.push_back({"complete", is_true(complete) ? "yes" : "no: it ended early"});
+    table.rows.push_back({"work complete", is_true(complete) ? "yes" : "no: it ended early"});
   }
   std::string text = table_element(table);
   if (figures > 0) {
-    text += element("p", "Commands that make the figures again:") +
+    text += element("p", "Commands that make the plots again:") +
             element("dl", element("dt", plots_text(first, first + figures - 1)) +
                               element("dd", commands_html(source.command))) +
             "\n";
