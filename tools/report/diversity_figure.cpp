@@ -97,7 +97,7 @@ HeadMatrix mean_squared_cosines(const Value& layer) {
 
 /// The most alike pair, and how many others are as alike: heads that share their keys, say.
 std::string alike_sentence(const std::vector<HeadMatrix>& matrices, const PairExtremes& most,
-                           std::size_t where) {
+                           std::size_t where, bool shared_keys) {
   constexpr double rounding = 1e-9;
   std::size_t ties = 0;
   for (const HeadMatrix& matrix : matrices) {
@@ -109,9 +109,15 @@ std::string alike_sentence(const std::vector<HeadMatrix>& matrices, const PairEx
   }
   const std::string cosine = measured_number(most.highest, 3);
   if (ties > 1) {
+    // Heads that share keys have one subspace; any others that have are as good as equal.
+    const bool one_subspace = most.highest >= 1 - rounding;
     return std::to_string(ties) + " pairs of heads are most alike, with a mean squared cosine of " +
-           cosine + "; one of them is " + pair_text(most.high) + " of " + matrices[where].title +
-           ".";
+           cosine +
+           (one_subspace
+                ? ": each pair has one subspace" +
+                      std::string(shared_keys ? ", as heads that share their keys have" : "")
+                : "") +
+           "; one of them is " + pair_text(most.high) + " of " + matrices[where].title + ".";
   }
   return "The most alike heads are " + pair_text(most.high) + " of " + matrices[where].title +
          ", with a mean squared cosine of " + cosine + ".";
@@ -167,6 +173,8 @@ std::vector<Picture> alike_figures(const Source& source) {
     if (matrix.heads > 1) matrices.push_back(matrix);
   }
   if (matrices.empty()) return {};
+  const double with_own_keys = number_of(member(source.document, "kv_heads"));
+  const bool shared_keys = with_own_keys < static_cast<double>(matrices.front().heads);
   Table table{.caption = "The most and the least alike heads of each layer shown",
               .headings = {"layer", "most alike", "mean squared cosine", "least alike",
                            "mean squared cosine"}};
@@ -183,7 +191,8 @@ std::vector<Picture> alike_figures(const Source& source) {
   }
   return {
       {.title = "How alike the heads are",
-       .finding = most ? alike_sentence(matrices, *most, where) : "No two heads can be compared.",
+       .finding = most ? alike_sentence(matrices, *most, where, shared_keys)
+                       : "No two heads can be compared.",
        .draw =
            [=](double width) {
              return draw_heat_maps({"mean squared cosine", "a head with itself"}, matrices, width);
