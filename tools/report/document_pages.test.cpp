@@ -389,9 +389,9 @@ TEST(ReportPage, HasWhatVariesInAStudyOfDepth) {
         condition(other) + "]}");
   };
   EXPECT_TRUE(contains(page_with(R"({"law": "pruned", "of": {"law": "gaussian"}, "hidden": 24})"),
-                       "<dd>pruned, of gaussian, hidden 16 or 24</dd>"));
+                       "<dd>pruned, of gaussian, hidden 16 or 24"));
   EXPECT_TRUE(contains(page_with(R"({"law": "gaussian"})"),
-                       "<dd>pruned, of gaussian, hidden 16 or gaussian</dd>"));
+                       "<dd>pruned, of gaussian, hidden 16 or gaussian"));
 }
 
 TEST(ReportPage, DrawsSlopesOfLogarithmsOnLogarithmicAxes) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <regex>
 #include <set>
 #include <utility>
 
@@ -16,11 +17,12 @@
 #include "tools/report/markup.h"
 #include "tools/report/mathml.h"
 #include "tools/report/sweep.h"
+#include "tools/report/symbols.h"
 
 namespace headlab::tools {
 namespace {
 
-constexpr std::size_t longest_parameter = 100;
+constexpr std::size_t longest_parameter = 400;  ///< characters
 constexpr std::size_t max_values_of_parameter = 6;
 
 /// The letter of a parameter in formulas, as docs/laws.md has it; of others their name.
@@ -52,13 +54,13 @@ std::string normal_formula(const Value& law) {
   const bool identity = is_identity(covariance) || covariance.is<Value::Null>();
   std::string spread = "covariance";
   if (member(law, "ar1").number()) {
-    spread = "S), S_{i j} = ar1^{|i - j|}";
+    spread = "Σ), Σ_{i j} = ar1^{|i - j|}";
   } else if (identity) {
     const double dim = number_of(member(law, "dim"));
     spread = "I_" + (dim >= 1 ? "{" + number_text(dim) + "}" : std::string("d"));
   }
   return "X ~ N(" + std::string(centred ? "0" : "mean") + ", " + spread +
-         (spread.starts_with("S)") ? "" : ")");
+         (spread.starts_with("Σ)") ? "" : ")");
 }
 
 /// What the program says of a law or a stage; nothing of those of another version.
@@ -69,8 +71,35 @@ LawDescription description_of(const std::string& family, const std::string& law)
   return {};
 }
 
-/// The parameters of laws, with each value that they take, as a note; empty without any.
-std::string parameters_html(const std::vector<const Value*>& laws) {
+/// "0" of "[d], radians, default 0"; empty where the documentation names no default.
+std::string default_of(const ParameterDescription& parameter) {
+  const std::string word = "default ";
+  const std::size_t at = parameter.doc.find(word);
+  return at == std::string::npos ? "" : parameter.doc.substr(at + word.size());
+}
+
+/// The parameters in `formula` that some law leaves out, with their defaults.
+std::vector<std::pair<std::string, std::string>> defaults_of(
+    const std::vector<const Value*>& laws, const std::string& formula,
+    const std::vector<ParameterDescription>& known) {
+  const std::string symbols = mathml(formula);
+  std::vector<std::pair<std::string, std::string>> defaults;
+  for (const ParameterDescription& one : known) {
+    const std::string value = default_of(one);
+    const bool left_out = std::ranges::any_of(
+        laws, [&](const Value* law) { return member(*law, one.key.c_str()).is<Value::Null>(); });
+    if (value.empty() || !left_out || symbols.find(element("mi", one.key)) == std::string::npos) {
+      continue;
+    }
+    defaults.emplace_back(one.key, value);
+  }
+  return defaults;
+}
+
+/// The parameters of laws, with each value that they take, as a note; empty without any. Of those
+/// in `formula` that a law leaves out it has the default.
+std::string parameters_html(const std::vector<const Value*>& laws, const std::string& formula = "",
+                            const std::vector<ParameterDescription>& known = {}) {
   // Values of every parameter, in the order of the laws.
   std::vector<std::pair<std::string, std::vector<std::string>>> parameters;
   for (const Value* law : laws) {
@@ -81,10 +110,18 @@ std::string parameters_html(const std::vector<const Value*>& laws) {
       if (parameter == parameters.end()) {
         parameter = parameters.insert(parameter, {name, std::vector<std::string>()});
       }
-      const std::string words = shortened(words_of(value), longest_parameter);
+      const std::string words = shown_value(value);
       std::vector<std::string>& values = parameter->second;
       if (std::ranges::find(values, words) == values.end()) values.push_back(words);
     }
+  }
+  for (const auto& [key, value] : defaults_of(laws, formula, known)) {
+    auto parameter = std::ranges::find(parameters, key,
+                                       &std::pair<std::string, std::vector<std::string>>::first);
+    if (parameter == parameters.end()) {
+      parameter = parameters.insert(parameter, {key, std::vector<std::string>()});
+    }
+    parameter->second.push_back(value + " (default)");
   }
   std::string list;
   for (const auto& [key, values] : parameters) {
@@ -97,6 +134,13 @@ std::string parameters_html(const std::vector<const Value*>& laws) {
     }
   }
   return list.empty() ? "" : element("p", {{"class", "note"}}, prose(list));
+}
+
+/// A summary, which is written for terminals and has k for d_k.
+std::string for_pages(std::string summary) {
+  summary = std::regex_replace(summary, std::regex("<="), "≤");
+  summary = std::regex_replace(summary, std::regex("\\bH x d x k\\b"), "H × d × d_k");
+  return std::regex_replace(summary, std::regex("\\bk\\b"), "d_k");
 }
 
 const Value& stages_of(const Value& condition) {
@@ -191,8 +235,11 @@ Definition definition_of(const std::string& stage, const Value& parameters) {
                             "W_h ← W_h T, T = matrix"};
   }
   if (stage == "compress") {
-    return {stage, "Keys and queries are projected to a lower rank, fitted to them.",
-            "W_{K, h} ← W_{K, h} A_h, W_{Q, h} ← W_{Q, h} B_h, rank A_h B_h^T = rank"};
+    return {
+        stage,
+        "W_K of the keys and W_Q of the queries lose rank by matrices L and R, fitted to keys and "
+        "queries.",
+        "W_{K, h} ← W_{K, h} L_h, W_{Q, h} ← W_{Q, h} R_h, rank L_h R_h^T = rank"};
   }
   if (stage == "merge") {
     const std::string v = parameters.find("gate") != nullptr ? "gate" : "frac{1}{|g|}";
@@ -200,7 +247,7 @@ Definition definition_of(const std::string& stage, const Value& parameters) {
             "Groups g of successive points, from the oldest on, become tokens; the last group may "
             "be smaller. From here on i counts tokens.",
             "X_g = " + v + " sum_{i ∈ g} X_i, Y_g = " + v +
-                " sum_{i ∈ g} Y_i, |g| ≤ stride, N = ⌈n / stride⌉"};
+                " sum_{i ∈ g} Y_i, |g| ≤ stride, n' = ⌈n / stride⌉"};
   }
   if (stage == "levels") {
     return {stage,
@@ -216,12 +263,14 @@ Definition definition_of(const std::string& stage, const Value& parameters) {
 Definition of_seen_tokens(const Value& parameters) {
   std::vector<std::string> names;
   for (const Value::Entry& one : members_of(parameters)) names.push_back(one.key);
-  const std::string end = parameters.find("skip") != nullptr ? "N - skip" : "N";
+  const std::string end = parameters.find("skip") != nullptr ? "n' - skip" : "n'";
   std::string formula = "i ∈ A_h ⇔ ";
   if (parameters.find("window") != nullptr) formula += end + " - window < ";
   formula += "i ≤ " + end;
   if (parameters.find("sinks") != nullptr) formula += " \"or\" i ≤ sinks";
-  return {listed(names), "A head sees some of the tokens i = 1, …, N, from the oldest on.",
+  return {listed(names),
+          "A head sees some of the tokens i = 1, …, n', from the oldest on; unless points are "
+          "merged, n' is n.",
           formula};
 }
 
@@ -267,52 +316,25 @@ std::vector<Variant> variants_of(const Value::Array& conditions) {
 
 }  // namespace
 
-std::string metric_formula(const std::string& metric) {
-  static const std::map<std::string, std::string> all = {
-      {"log_residual", "log |R|"},
-      {"residual_squared", "|R|^2"},
-      {"mean_squared", "|m|^2"},
-      {"residual_share", "frac{|R|^2}{|X|^2}"},
-      {"residual_share_of_means", "frac{E |R|^2}{E |X|^2}"},
-      {"diameter", "max_{i, j} |x_i - x_j|"},
-      {"dong", "sqrt{|R|_1 |R|_∞}"},
-      {"cosine", "frac{2}{n (n - 1)} sum_{i < j} frac{x_i · x_j}{|x_i| |x_j|}"},
-      {"participation", "frac{(tr G)^2}{tr G^2}, G = X^T X"},
-      {"collapsed", "1[R = 0]"},
-      {"entropy", "- frac{1}{H n} sum_{h, i, j} A_{h, i j} log A_{h, i j}"},
-      {"dobrushin",
-       "frac{1}{H} sum_h τ(A_h), τ(A) = max_{i, j} frac{1}{2} sum_k |A_{i k} - A_{j k}|"},
-      {"residual_factor",
-       "frac{1}{H} sum_h frac{|C A_h|^2}{n - 1}, C_{i j} = 1[i = j] - frac{1}{n}"},
-      {"self_weight", "frac{1}{H n} sum_{h, i} A_{h, i i}"},
-      {"rollout_dobrushin", "τ(P_l), P_l = frac{s I + b \"mean\"_h A_h}{s + b} P_{l - 1}"},
-      {"sink_fidelity", "min_{j < n} max_{k ≤ l} P_{k, n j}"},
-      {"target_distance", "max_i |x_i - x_i^{\"target\"}|"},
-      {"stable_rank", "frac{|X|^2}{s_1^2}"},
-      {"effective_rank", "exp(- sum_i p_i log p_i), p_i = frac{s_i}{sum_j s_j}"},
-      {"second_eigenvalue", "frac{1}{H} sum_h |λ_2(A_h)|"},
-      {"rank_at_least", "\"certified lower bound of\" rank X"},
-      {"rank_at_most", "\"algebraic upper bound of\" rank X"},
-      {"affine_rank_at_least", "\"certified lower bound of\" rank R"},
-      {"affine_rank_at_most", "\"algebraic upper bound of\" rank R"},
-      {"rank_undecided", "1[\"bounds of\" rank X \"differ\"]"},
-  };
-  const auto found = all.find(metric);
-  return found == all.end() ? "" : found->second;
+std::string shown_value(const Value& value) {
+  const std::string words = words_of(value);
+  if (character_count(words) <= longest_parameter) return words;
+  if (!value.is<Value::Array>()) return shortened(words, longest_parameter);
+  std::string size;
+  for (const Value* at = &value; at->is<Value::Array>() && !items_of(*at).empty();
+       at = &items_of(*at).front()) {
+    size += (size.empty() ? "" : " × ") + std::to_string(items_of(*at).size());
+  }
+  return size + " numbers, in the parameters of the results";
 }
 
-std::string metric_words(const std::string& metric) {
-  static const std::map<std::string, std::string> all = {
-      {"residual_share", "share of the residual"},
-      {"residual_share_of_means", "share of the residual, of the means"},
-      {"cosine", "mean cosine"},
-      {"participation", "participation ratio"},
-      {"entropy", "entropy (nats)"},
-      {"dobrushin", "Dobrushin coefficient"},
-      {"rollout_dobrushin", "Dobrushin coefficient of the rollout"},
-      {"dong", "norm-like residual of Dong et al."}};
-  const auto found = all.find(metric);
-  return found == all.end() ? figure_words(metric) : found->second;
+std::string defaults_html(const Value& law, const std::string& formula,
+                          const std::vector<ParameterDescription>& known) {
+  std::string list;
+  for (const auto& [key, value] : defaults_of({&law}, formula, known)) {
+    list += (list.empty() ? "" : "; ") + key + " = " + value + " (default)";
+  }
+  return list.empty() ? "" : element("p", {{"class", "note"}}, prose(list));
 }
 
 std::string law_html(const std::string& family, const std::vector<const Value*>& laws) {
@@ -322,14 +344,12 @@ std::string law_html(const std::string& family, const std::vector<const Value*>&
   if (family == "design" && name == "normal") {
     std::set<std::string> all;
     for (const Value* one : laws) all.insert(normal_formula(*one));
-    if (all.size() == 1) formula = *all.begin();
+    formula = all.size() == 1 ? *all.begin()
+                              : "X ~ N(mean, Σ), Σ = \"covariance, or\" Σ_{i j} = ar1^{|i - j|}";
   }
   std::string text = element("strong", escaped(name)) + ": ";
-  std::string summary = law.summary;
-  // A summary is written for terminals.
-  for (std::size_t at; (at = summary.find("<=")) != std::string::npos;) summary.replace(at, 2, "≤");
-  text += formula.empty() ? prose(summary) : mathml(formula);
-  return text + parameters_html(laws);
+  text += formula.empty() ? prose(for_pages(law.summary)) : mathml(formula);
+  return text + where_html(family, name) + parameters_html(laws, formula, law.parameters);
 }
 
 std::string ensemble_formula(const Value::Array& conditions) {

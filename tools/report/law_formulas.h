@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/scenario/law_reader.h"
 #include "tools/report/source.h"
 
 namespace headlab::tools {
@@ -12,8 +13,20 @@ namespace headlab::tools {
 /// The formula of a metric of layers in the notation of mathml(); empty where it has none.
 std::string metric_formula(const std::string& metric);
 
+/// The metrics of layers that plots show, the residual first.
+const std::vector<std::string>& drawn_layer_metrics();
+
 /// "share of the residual" of "residual_share": the words of a metric of layers.
 std::string metric_words(const std::string& metric);
+
+/// The parameters in a formula that a law leaves out, with the defaults that its documentation
+/// names, as a note; empty where there are none.
+std::string defaults_html(const Value& law, const std::string& formula,
+                          const std::vector<ParameterDescription>& known);
+
+/// The value of a parameter: whole where it has at most 400 characters, else of numbers how many
+/// there are and where they stand.
+std::string shown_value(const Value& value);
 
 /// A law with its formula (else its summary) and its parameters, as the content of a <dd>; `laws`
 /// differ in their parameters alone, and there is at least one.

@@ -173,7 +173,8 @@ std::vector<Picture> layers_figures(const Source& source) {
     all.push_back({.name = names[i], .color = i, .condition = &conditions[shown[i]]});
   }
   if (all.empty()) return {};
-  const std::string left_out = shows_text(all.size(), conditions.size(), "conditions.");
+  const std::string left_out =
+      shows_text(all.size(), conditions.size(), "conditions.", sweep.condition_text(shown.front()));
   const bool compared = std::ranges::any_of(all, [](const DepthSeries& one) {
     return member(member(*one.condition, "theory"), "layers").is<Value::Array>();
   });
@@ -185,8 +186,8 @@ std::vector<Picture> layers_figures(const Source& source) {
                  compared ? "Finely dotted: closed forms." : ""});
   const std::vector<DepthPanel> residual = {{"log_residual", metric_words("log_residual")}};
   std::vector<DepthPanel> others;
-  for (const char* metric : {"residual_share", "cosine", "participation", "entropy", "dobrushin",
-                             "diameter", "target_distance"}) {
+  for (const std::string& metric : drawn_layer_metrics()) {
+    if (metric == residual.front().metric) continue;
     const DepthPanel panel{metric, metric_words(metric)};
     const bool has = std::ranges::any_of(all, [&](const DepthSeries& one) {
       for (std::size_t l = 0; l < one.layers().size(); ++l) {

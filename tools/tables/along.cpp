@@ -147,6 +147,7 @@ struct PointRecord {
 };
 
 struct CurveRecord {
+  const StoredResults& results;
   const Curves& curves;
   const NamedCurve& of;
   bool has_slope;
@@ -154,6 +155,8 @@ struct CurveRecord {
   template <class Visitor>
   void fields(Visitor& visit) const {
     visit("name", of.name, "values of the other keys");
+    visit("parameters", JsonText{results.parameters(of.points.front().chosen())},
+          "of the condition of its first point");
     std::vector<PointRecord> points;
     for (std::size_t i = 0; i < of.points.size(); ++i) {
       const CurvePoint& point = of.points[i];
@@ -201,7 +204,7 @@ struct AlongRecord {
     }
     visit("figure", run.figure, "its name in the summary");
     std::vector<CurveRecord> all;
-    for (const NamedCurve& one : curves.all()) all.push_back({curves, one, run.slope});
+    for (const NamedCurve& one : curves.all()) all.push_back({results, curves, one, run.slope});
     visit("curves", all, "one for each setting of the other keys", {.item = "curve"});
     visit("crossings", crossings_of(curves), "of each two curves", {.item = "crossing"});
   }

@@ -13,7 +13,7 @@ namespace headlab {
 struct NormalDesign {
   static constexpr const char* name = "normal";
   static constexpr const char* summary = "X ~ N(mean, covariance), by default N(0, I)";
-  static constexpr const char* equation = "X ~ N(mean, S)";
+  static constexpr const char* equation = "X ~ N(mean, Σ)";
   static constexpr const char* example = "dim = 4";
 
   int dim = 1;

@@ -23,7 +23,7 @@ struct RandomCosinesRegression {
   static constexpr const char* summary =
       "sum_j sqrt(2/terms) cos(w_j.x + p_j), w_j drawn once: a random function of variance 1";
   static constexpr const char* equation =
-      "m(x) = sum_{j = 1}^{terms} sqrt{2 / terms} cos(w_j · x + p_j)";
+      "m(x) = sum_{j = 1}^{terms} sqrt{2 / terms} cos(ν_j · x + φ_j)";
   static constexpr const char* example = "length_scale = 1";
 
   int terms = 64;

@@ -35,7 +35,7 @@ struct Ar1Sequence {
   static constexpr const char* name = "ar1";
   static constexpr const char* summary = "a stationary first-order autoregression of normal points";
   static constexpr const char* equation =
-      "X_i - mean = c (X_{i - 1} - mean) + sqrt{1 - c^2} Z_i, Z_i ~ N(0, S)";
+      "X_i - mean = c (X_{i - 1} - mean) + sqrt{1 - c^2} Z_i, Z_i ~ N(0, Σ)";
   static constexpr const char* example = "correlation = 0.5";
 
   double correlation = 0;
