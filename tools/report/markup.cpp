@@ -20,8 +20,9 @@ bool continues_character(char c) {
 /// "n" of a cell without line breaks, "long" of one that needs them within its words.
 std::string class_of_cell(const std::string& text, bool first) {
   // No line breaks between a sign or a value and what follows; with plain spaces it can be copied.
-  const bool estimate =
-      text.find(" ± ") != std::string::npos || text.starts_with("± ") || text.starts_with("≥ ");
+  const bool estimate = text.find(" ± ") != std::string::npos ||
+                        text.find(" (< ") != std::string::npos || text.starts_with("± ") ||
+                        text.starts_with("≥ ");
   constexpr std::size_t short_name = 24, longest_word = 40;
   if (estimate || (first && character_count(text) <= short_name)) return "n";
   std::istringstream words(text);

@@ -56,6 +56,13 @@ TEST(Markup, KeepsEstimatesInOnePiece) {
             std::string::npos);
 }
 
+TEST(Markup, KeepsRemaindersWithTheirValues) {
+  const std::string text =
+      table_element({.headings = {"a"}, .rows = {{"r", "1 (< 0.2)", "1 (2)"}}});
+  EXPECT_NE(text.find("<td class=\"n\">1 "), std::string::npos) << text;
+  EXPECT_NE(text.find("<td>1 (2)</td>"), std::string::npos) << text;
+}
+
 TEST(Markup, PutsDecimalPointsOfAColumnUnderOneAnother) {
   const std::string text = table_element(
       {.headings = {"a", "b", "c"},
