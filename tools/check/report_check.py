@@ -395,6 +395,9 @@ function pictures(document, window, say, ground) {
       if (place.left < box.left - 1 || place.right > box.right + 1 || place.top < box.top - 1 ||
           place.bottom > box.bottom + 1) say(figure.id + ": outside: " + text.textContent);
     }
+    const bars = [...svg.querySelectorAll(".area")].map((bar) => bar.getBoundingClientRect());
+    for (const mark of svg.querySelectorAll(".mark"))
+      if (bars.some((bar) => overlap(bar, mark.getBoundingClientRect()))) say(figure.id + ": a mark covers a bar");
     const boxes = texts.map((text) => text.getBoundingClientRect());
     for (let i = 0; i < texts.length; ++i)
       for (let j = i + 1; j < texts.length; ++j)
@@ -486,6 +489,7 @@ def check_in_browser(program, folder, pages):
             ("</style>", "text{fill:var(--bg)}</style>", "faint"),
             ("</style>", "svg{font-size:40px}</style>", "overlap"),
             ("</style>", "svg{font-size:40px}</style>", "outside"),
+            ("</style>", ".mark{transform:translateY(12px)}</style>", "a mark covers a bar"),
             ("</style>", "h1{white-space:pre;width:2000px}</style>", "the page is"),
             ("</style>", "th.n,th.n *{white-space:normal!important;max-width:1rem}</style>", "a name breaks"),
             ("</style>", "td.n{white-space:nowrap!important;font-size:20px}</style>", "a table is cut off"),
