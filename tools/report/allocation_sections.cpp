@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tools/cli/figure_text.h"
+#include "tools/report/key_words.h"
 #include "tools/report/kinds_of_sections.h"
 #include "tools/report/mathml.h"
 #include "tools/report/scale.h"

@@ -58,9 +58,23 @@ std::string figure_in_words(const std::smatch& found) {
   return figure_words(name) + place_words(index);
 }
 
+/// A text with the keys of settings, as heads.kernel.temperature = 2, in words.
+std::string with_keys_in_words(const std::string& text) {
+  static const std::regex key(R"(\b[a-z]+(?:\.[a-z_]+)+(?= =))");
+  std::string words;
+  std::size_t shown = 0;
+  for (std::sregex_iterator at(text.begin(), text.end(), key), end; at != end; ++at) {
+    const auto begin = static_cast<std::size_t>(at->position());
+    words += text.substr(shown, begin - shown) + axis_title(at->str());
+    shown = begin + static_cast<std::size_t>(at->length());
+  }
+  return words + text.substr(shown);
+}
+
 }  // namespace
 
-std::string comparison_words(const std::string& of) {
+std::string comparison_words(const std::string& comparison) {
+  const std::string of = with_keys_in_words(comparison);
   static const std::regex names(R"((?:layers\[([0-9]+)\]\.)?\b([a-z][a-z_]*)((?:\[[0-9,]+\])?))");
   std::string words;
   std::size_t shown = 0;

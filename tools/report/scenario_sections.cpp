@@ -9,6 +9,7 @@
 #include "engine/files/json_writer.h"
 #include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
+#include "tools/report/key_words.h"
 #include "tools/report/law_formulas.h"
 #include "tools/report/mathml.h"
 #include "tools/report/scale.h"
