@@ -61,7 +61,7 @@ class Parser {
   }
 
  private:
-  /// \param place  the character concerned, which is shown behind what is before it
+  /// \param place  the character concerned, which is shown after what is before it
   [[noreturn]] void fail(const std::string& problem, std::size_t place) const {
     const std::string column = "column " + std::to_string(place + 1);
     if (place >= text_.size()) throw FormulaError(problem + " (at its end)");
@@ -210,11 +210,11 @@ class Parser {
         comparison();
         add(function->operation);
       }
-      if (!take(")")) fail("has no \")\" behind what " + word + " takes", at_);
+      if (!take(")")) fail("has no \")\" after what " + word + " takes", at_);
       if (!several) add(function->operation);
       return;
     }
-    if (function != functions.end()) fail("needs (...) behind " + word, at_);
+    if (function != functions.end()) fail("needs (...) after " + word, at_);
     if (word == "pi") return push({FormulaOperation::constant, 3.141592653589793});
     if (const auto value = constant_(word)) return push({FormulaOperation::constant, *value});
     auto& names = formula_.names;

@@ -115,9 +115,9 @@ TEST(Formula, RefusesWhatIsNone) {
   EXPECT_EQ(error_of("x = 1"), "has a single = - write == to compare (column 3: x  --> = 1)");
   EXPECT_EQ(error_of("x + , y"),
             "has no number or name where one should stand (column 5: x +  --> , y)");
-  EXPECT_EQ(error_of("sin + 1"), "needs (...) behind sin (column 5: sin  --> + 1)");
+  EXPECT_EQ(error_of("sin + 1"), "needs (...) after sin (column 5: sin  --> + 1)");
   EXPECT_EQ(error_of("max(x)"), "needs two numbers or more in max (column 6: max(x --> ))");
-  EXPECT_EQ(error_of("sin(x, y)"), "has no \")\" behind what sin takes (column 6: sin(x --> , y))");
+  EXPECT_EQ(error_of("sin(x, y)"), "has no \")\" after what sin takes (column 6: sin(x --> , y))");
   EXPECT_TRUE(error_of("erf(x)").starts_with("has no function \"erf\" (allowed: abs, sqrt, "));
   EXPECT_EQ(error_of("x / (a - 3)"), "");  // the part 0 is finite, the quotient is the user's
   EXPECT_EQ(error_of("1 / (a - 3)"), "has a part that is not finite (at its end)");

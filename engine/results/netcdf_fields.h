@@ -191,7 +191,7 @@ class RecordReader {
   RecordReader(NetcdfGroup group, std::string axis)
       : group_(group), axis_(std::move(axis)), size_(group.dimension(axis_)) {}
 
-  /// Goes to the next record; false behind the last.
+  /// Goes to the next record; false after the last.
   bool next() { return ++read_ <= size_; }
 
   template <class T>

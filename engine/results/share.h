@@ -28,7 +28,7 @@ struct Share {
   std::string chosen_by = {};         ///< what named the shard, in words
   std::string study = {};             ///< SHA-256 of the scenario and of how it is cut
   std::uint64_t begin = 0;            ///< first leaf of the section
-  std::uint64_t end = 0;              ///< behind the last one
+  std::uint64_t end = 0;              ///< after the last one
   std::uint64_t leaves = 0;           ///< of the row
   std::uint64_t together = 1;         ///< most conditions of a group
   std::string directory = {};         ///< that paths in the scenario are relative to

@@ -96,7 +96,7 @@ class Pace {
 };
 
 /// The figure of a study of depth that progress shows: what is left of the tokens' differences
-/// behind the last layer.
+/// after the last layer.
 Estimate headline_of(const LayerEstimates& layers) {
   return layers.rows.empty() ? Estimate{}
                              : layers.rows.back().metrics[layer_metric("log_residual")];

@@ -20,7 +20,7 @@ struct LaneRows {
 };
 
 /// A right factor that many products share, as they take it: panels of neighbouring columns, row
-/// after row [columns / width][rows][width], with zeros behind the last column.
+/// after row [columns / width][rows][width], with zeros after the last column.
 template <class T>
 struct Panels {
   /// That of the widest vectors.

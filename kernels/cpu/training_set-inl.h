@@ -276,7 +276,7 @@ class TrainingSet {
   }
 
  private:
-  /// Puts the points given from `first` on into point(), and 0 behind the last one.
+  /// Puts the points given from `first` on into point(), and 0 after the last one.
   HWY_ATTR void take_given(std::uint64_t first) {
     const auto d = static_cast<std::size_t>(plan_.d);
     const auto count =

@@ -61,7 +61,7 @@ class ProjectedTiles {
   HEADLAB_DEVICE ProjectedTiles(const WeighArguments& a, const Assignment& of, float* shared)
       : a_(a), shared_(shared), own_(a, of) {}
 
-  /// Before the first tile: the state without a mark, and zeros behind the last coordinate of a
+  /// Before the first tile: the state without a mark, and zeros after the last coordinate of a
   /// point.
   HEADLAB_DEVICE void clear(const Assignment& of) const {
     if (thread_index() == 0) {

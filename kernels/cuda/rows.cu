@@ -5,7 +5,7 @@
 // Both are scans that leave their totals on the device. thrust::copy_if and thrust::reduce_by_key
 // return the end of what they wrote, for which the host waits, and the stream would run empty once
 // a batch. With the scan of the flags a row knows its place in the list, and whoever reads the list
-// finds its length behind the last row. Rows of a node follow one another, so that its counts are
+// finds its length after the last row. Rows of a node follow one another, so that its counts are
 // differences of a scan, without an atomic addition per window. Sums are of integers and lists are
 // in order of the rows, so neither depends on the size of a batch or on the machine.
 //

@@ -113,7 +113,7 @@ TEST(stack_edges, two_equal_tokens_stay_equal) {
   EXPECT_LE((state.tokens().residual.row(3) - state.tokens().residual.row(1)).norm(), 1e-14);
 }
 
-/// Squared lengths of the mean behind the last of `layers` layers with uniform attention and an rms
+/// Squared lengths of the mean after the last of `layers` layers with uniform attention and an rms
 /// norm behind each.
 double mean_behind(Stack stack, const MatrixXd& x, int layers = 1) {
   stack.kernel = AttentionKernel::uniform;

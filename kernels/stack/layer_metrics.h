@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file What is measured of the tokens X_l behind a layer and of the attention
+/// \file What is measured of the tokens X_l after a layer and of the attention
 /// that made them.
 ///
 /// X = 1 m^T + R with the mean token m, G = X^T X; A_h the weights of head h,

@@ -205,7 +205,7 @@ struct StackDifference {
   double state = 0;
   double metrics = 0;
   std::string worst;         ///< of the metrics
-  double last_exponent = 0;  ///< sigma behind the last layer
+  double last_exponent = 0;  ///< sigma after the last layer
 };
 
 inline double over(double difference, double tolerance) {

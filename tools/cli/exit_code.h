@@ -48,7 +48,7 @@ ExitCode exit_code_of(const Calibration& calibration);
 ExitCode report_exception();
 
 /// How an error is shown: on one line, or where that is too long for `width` columns wrapped, with
-/// its advice, the part behind the last " - ", on a line of its own.
+/// its advice, the part after the last " - ", on a line of its own.
 std::string message_text(const std::string& error, std::size_t width);
 
 /// From now on exit() is taken for that of a library, as HDF5 calls it where it gets no memory: the

@@ -155,7 +155,7 @@ std::string collapse_text(const RunResult& result) {
   }
   if (collapsed == 0) return "";
   return "in " + std::to_string(collapsed) + " of " + std::to_string(all) +
-         " replicates all tokens are exactly equal behind the last layer: their log residual is "
+         " replicates all tokens are exactly equal after the last layer: their log residual is "
          "undefined\n";
 }
 

@@ -50,7 +50,7 @@ std::string place_words(const std::string& index) {
 std::string figure_in_words(const std::smatch& found) {
   const std::string layer = found[1], name = found[2], index = found[3];
   if (!layer.empty()) {
-    return metric_words(name) + (layer == "0" ? " of the tokens" : " behind layer " + layer);
+    return metric_words(name) + (layer == "0" ? " of the tokens" : " after layer " + layer);
   }
   const bool is_figure = std::ranges::count(figure_kinds(), name, &FigureKind::name) > 0;
   if (name == "mse" && index.empty()) return "MSE";

@@ -52,7 +52,7 @@ const std::vector<Symbol>& symbols_of_layers() {
       {"H", "H", "number of heads"},
       {"h", "h", "head, from 0 on"},
       {"X", "X",
-       "tokens in front of a layer, n × d, a token x_i a row; X' and X'' behind its parts"},
+       "tokens in front of a layer, n × d, a token x_i a row; X' and X'' after its parts"},
       {"x", "x_i", "token i"},
       {"m", "m", "mean token"},
       {"R", "R", "residual, n × d: tokens without their mean"},

@@ -79,7 +79,7 @@ struct CrossingRecord {
     visit("b", b, "the other");
     visit("at", crossing.at, "where lines between their points cross");
     visit("low", crossing.low, "point of the sweep before the crossing");
-    visit("high", crossing.high, "point behind it");
+    visit("high", crossing.high, "point after it");
   }
 };
 

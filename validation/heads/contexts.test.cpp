@@ -115,7 +115,7 @@ TEST(KnownPredictions, HaveTheKnownAmbiguity) {
   }
 }
 
-/// The made layer with tokens of 5 kinds, one behind the last query.
+/// The made layer with tokens of 5 kinds, one after the last query.
 std::shared_ptr<test::ArraysInMemory> with_tokens(std::size_t more = 1) {
   const test::MadeLayer made;
   const auto file = made.arrays();

@@ -46,7 +46,7 @@ std::vector<Finding> keeps_affine_rank(Experiment& experiment) {
       const NormedRanks ranks = normed_ranks(thousandths(stack_tokens(plan, set)), norm.kind,
                                              {std::llround(norm.epsilon * 1e6), 1});
       add_rank(experiment,
-               "affine rank behind the norm, condition " + std::to_string(i + 1) + ", tokens " +
+               "affine rank after the norm, condition " + std::to_string(i + 1) + ", tokens " +
                    std::to_string(set + 1),
                ranks.after, ranks.before, finding);
     }
@@ -64,7 +64,7 @@ std::vector<Finding> shares_agree(Experiment& experiment) {
   }
   Finding finding;
   finding.comparisons.push_back(
-      equal_to("share of the residual behind the last layer with layer norm, against that without",
+      equal_to("share of the residual after the last layer with layer norm, against that without",
                shares[1], shares[0], 1, experiment.margin(), {}));
   return {std::move(finding)};
 }
@@ -99,7 +99,7 @@ std::vector<Finding> lifts_to_full_rank(Experiment& experiment) {
                                             thousandths(1000 * mlp.bias), thousandths(mlp.output));
     // The branch has three factors of 1000, the tokens one.
     const IntegerMatrix image = moved + (1000 * 1000 - 1) * tokens;
-    add_rank(experiment, "rank behind MLP " + std::to_string(draw + 1), exact_rank(image),
+    add_rank(experiment, "rank after MLP " + std::to_string(draw + 1), exact_rank(image),
              static_cast<int>(experiment.plan().n), finding);
   }
   return {std::move(finding)};

@@ -33,7 +33,7 @@ struct NetcdfCopy {
 /// what it means: packed numbers unpacked, missing ones NaN (engine/files/netcdf/packing.h).
 NetcdfCopy checked_netcdf_copy(std::string& bytes);
 
-/// What stands behind the last byte of a file that the program wrote, which libraries of HDF5 do
+/// What stands after the last byte of a file that the program wrote, which libraries of HDF5 do
 /// not look at and cut off where they write: SHA-256 of the bytes before it.
 std::string netcdf_trailer(std::string_view bytes);
 

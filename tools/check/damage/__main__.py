@@ -8,7 +8,7 @@ Promised of every kind of file that the program writes and reads, and of every b
 file (exit code 1 or 2, one line on standard error), or shows and writes what it does of the whole file. It never
 ends by a signal, ends in ten minutes, and takes no more than 1.5 GiB. N bits of each kind are drawn.
 
-NetCDF files are damaged twice: as they are, where the sum behind the last byte shows it, and without that sum, as a
+NetCDF files are damaged twice: as they are, where the sum after the last byte shows it, and without that sum, as a
 file to which another program appended, where a process of its own reads them first; there half of the places get
 eight bytes 0xff, and half of these lie where HDF5 keeps texts and their lengths.
 

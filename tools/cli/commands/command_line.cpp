@@ -106,7 +106,7 @@ std::string figures_help(std::size_t width) {
              "0.0046240 ± 0.0000064 is a figure and one Monte Carlo standard error (mcse). In a "
              "narrow table 4.6240(64) under a heading with /1e-3 is the same: the figure is "
              "4.6240e-3, and 64 its standard error in units of the last digit. z is (simulation "
-             "- theory)/sqrt(MCSE² + remainder² + rounding²). Numbers in parentheses behind a "
+             "- theory)/sqrt(MCSE² + remainder² + rounding²). Numbers in parentheses after a "
              "closed form are its remainder.\n",
              width);
 }

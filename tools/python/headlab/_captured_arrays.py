@@ -27,7 +27,7 @@ def seen_by(mask: Any, shape: tuple[int, int, int]) -> NDArray[Any]:
 
 
 def with_room(numbers: NDArray[Any], name: str, rooms: dict[str, int]) -> NDArray[Any]:
-    """The same with zeros behind its tokens."""
+    """The same with zeros after its tokens."""
     import numpy as np
 
     room = [(0, 0)] * numbers.ndim
