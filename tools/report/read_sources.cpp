@@ -87,19 +87,19 @@ void add_results(Source& source, const std::string& path, std::vector<std::strin
     source.command = run_command(text("scenario_file"), text("set_arguments"), source.document);
     source.scenario_text = text("scenario_text");
     const ResultsReader reader(root);
-    if (source.shown_conditions().size() == source.conditions) {
-      source.slopes = slopes_over_n(source.shown_conditions(), [&](std::size_t number) {
-        const StoredCondition stored = reader.read(number);
-        return mse_by_nodes(MomentTree(stored.layout, stored.nodes), stored.head_weights,
-                            stored.truth, stored.use());
-      });
-    }
     for (const std::size_t number : precision_conditions(source.conditions)) {
       const StoredCondition stored = reader.read(number);
       if (stored.nodes.empty() || stored.layout.mode == MomentMode::separate) continue;
       source.precision.push_back(
           {number, mse_by_replicates(MomentTree(stored.layout, stored.nodes), stored.head_weights,
                                      stored.truth, stored.use())});
+    }
+    if (source.shown_conditions().size() == source.conditions) {
+      source.slopes = slopes_over_n(source.shown_conditions(), [&](std::size_t number) {
+        const StoredCondition stored = reader.read(number);
+        return mse_by_nodes(MomentTree(stored.layout, stored.nodes), stored.head_weights,
+                            stored.truth, stored.use());
+      });
     }
   } catch (const NetcdfError& error) {
     notes.push_back(one_line(path) + ": no precision is shown (" + error.what() + ")");
