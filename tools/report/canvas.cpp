@@ -149,6 +149,9 @@ std::string power_at_the_end(const std::string& text) {
   return is_number ? power : "";
 }
 
+constexpr double small = 0.75 * text_size;    ///< of what is raised or lowered
+constexpr double lowered = 0.25 * text_size;  ///< subscripts
+
 }  // namespace
 
 double text_width(const std::string& text) {
@@ -237,20 +240,24 @@ void Canvas::text(Point at, const std::string& written, const char* anchor,
   const bool starts = std::string_view(anchor) == "start", ends = std::string_view(anchor) == "end";
   std::string content;
   if (text.find('\n') == std::string::npos) {
-    content = escaped(text);
+    content = starts && turn == 0
+                  ? with_subscripts(text, number(lowered), number(-lowered), number(small))
+                  : escaped(text);
   } else {
     std::istringstream lines(text);
     double y = at.y;
     for (std::string line; std::getline(lines, line); y += line_height) {
-      content += element("tspan", {{"x", number(at.x)}, {"y", number(y)}}, escaped(line));
+      content +=
+          element("tspan", {{"x", number(at.x)}, {"y", number(y)}},
+                  starts ? with_subscripts(line, number(lowered), number(-lowered), number(small))
+                         : escaped(line));
     }
   }
-  constexpr double small = 0.75 * text_size;
   std::string moved = turn == 0 ? power_at_the_end(text) : "";  // what is lowered or raised
   double down = -0.35 * text_size, behind = 0;
-  if (turn == 0 && (starts || ends) && ends_in_symbol(text)) {
+  if (turn == 0 && ends && ends_in_symbol(text)) {
     moved = text.substr(text.size() - 1);
-    down = 0.25 * text_size;
+    down = lowered;
   }
   if (!moved.empty()) {
     const std::string base = text.substr(0, text.size() - moved.size() - 1);

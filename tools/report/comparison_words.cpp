@@ -55,7 +55,10 @@ std::string figure_in_words(const std::smatch& found) {
   const bool is_figure = std::ranges::count(figure_kinds(), name, &FigureKind::name) > 0;
   if (name == "mse" && index.empty()) return "MSE";
   if (!is_figure || (index.empty() && name.find('_') == std::string::npos)) return found.str();
-  return figure_words(name) + place_words(index);
+  // "bias of head 0" of head_bias
+  const std::string of_head = "head_";
+  const bool says_head = !index.empty() && name.starts_with(of_head);
+  return figure_words(says_head ? name.substr(of_head.size()) : name) + place_words(index);
 }
 
 /// A text with the keys of settings, as heads.kernel.temperature = 2, in words.
@@ -83,7 +86,10 @@ std::string comparison_words(const std::string& comparison) {
     const std::size_t behind = begin + static_cast<std::size_t>(at->length());
     const bool in_key = (begin > 0 && of[begin - 1] == '.') ||
                         (behind < of.size() && of[behind] == '.' && (*at)[1].length() == 0);
-    words += of.substr(shown, begin - shown) + (in_key ? at->str() : figure_in_words(*at));
+    const std::string figure = in_key ? at->str() : figure_in_words(*at);
+    words += of.substr(shown, begin - shown);
+    if (figure != at->str() && (words == "n " || words.ends_with(" n "))) words += "times ";
+    words += figure;
     shown = behind;
   }
   return with_short_numbers(words + of.substr(shown));

@@ -234,11 +234,11 @@ TEST(ReportPage, SaysFiguresInWords) {
   EXPECT_EQ(comparison_words("mse at heads.count = 4 less than mse at heads.count = 2"),
             "MSE at number of heads H = 4 less than MSE at number of heads H = 2");
   EXPECT_EQ(comparison_words("n head_covariance_mean / s2 equal to 2.718281828459045"),
-            "n head covariance mean / s2 equal to 2.71828");
+            "n times mean covariance C of pairs of heads / s2 equal to 2.71828");
   EXPECT_EQ(comparison_words("layers[4].cosine less than layers[0].cosine"),
             "mean cosine after layer 4 less than mean cosine of the tokens");
   EXPECT_EQ(comparison_words("head_bias[0,2] over head_covariance[1,0,2]"),
-            "head bias of head 2 at query 0 over head covariance of heads 0 and 2 at query 1");
+            "bias of head 2 at query 0 over covariance of heads 0 and 2 at query 1");
   EXPECT_EQ(comparison_words("data.n = 1, heads.kernel = kq_svd"),
             "training points n = 1, kernel = kq_svd");
 }

@@ -60,8 +60,14 @@ std::string symbol_of_count(const std::string& key) {
 }
 
 std::string figure_words(const std::string& figure) {
-  if (figure == "mse") return "mean squared error";
-  return in_words(figure);
+  static const std::map<std::string, std::string> known = {
+      {"mse", "mean squared error"},
+      {"head_variance_mean", "mean variance V of heads"},
+      {"head_covariance_mean", "mean covariance C of pairs of heads"},
+      {"index_output", "output diversity"},
+      {"index_weights", "diversity of weights"}};
+  const auto found = known.find(figure);
+  return found != known.end() ? found->second : in_words(figure);
 }
 
 }  // namespace headlab::tools

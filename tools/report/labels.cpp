@@ -147,4 +147,31 @@ std::vector<std::string> labels_in_lines(const std::vector<std::string>& texts, 
   }
 }
 
+std::string with_subscripts(std::string text, const std::string& down, const std::string& up,
+                            const std::string& size) {
+  const std::string root = "sqrt(";
+  for (std::size_t at; (at = text.find(root)) != std::string::npos;) {
+    text.replace(at, root.size(), "√(");
+  }
+  std::string content, part;
+  bool is_down = false;
+  const auto end_part = [&] {
+    content +=
+        is_down && !part.empty() ? element("tspan", {{"dy", up}}, escaped(part)) : escaped(part);
+    part.clear();
+  };
+  for (std::size_t end = 0; end < text.size(); ++end) {
+    part += text[end];
+    const char after = end + 1 < text.size() ? text[end + 1] : ' ';
+    const bool goes_on = std::isalnum(static_cast<unsigned char>(after)) != 0 || after == '_';
+    if (goes_on || !ends_in_symbol(std::string_view(text).substr(0, end + 1))) continue;
+    part.resize(part.size() - 2);
+    end_part();
+    content += element("tspan", {{"dy", down}, {"font-size", size}}, std::string(1, text[end]));
+    is_down = true;
+  }
+  end_part();
+  return content;
+}
+
 }  // namespace headlab::tools

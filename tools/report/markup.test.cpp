@@ -140,6 +140,7 @@ TEST(Markup, SetsTheSymbolsOfDimensionsWithSubscripts) {
   canvas.text({50, 10}, "best d_k");
   canvas.text({50, 20}, "dimension d_k", "end", "soft");
   canvas.text({50, 30}, "d_kk");
+  canvas.text({50, 40}, "at sqrt(d_k) one");
   const std::string svg = canvas.svg("id", "", "");
   EXPECT_NE(svg.find(R"(>best d<tspan dy="3" font-size="9">k</tspan></text>)"), std::string::npos);
   EXPECT_NE(svg.find(R"(>dimension d</text>)"), std::string::npos) << svg;
@@ -147,6 +148,9 @@ TEST(Markup, SetsTheSymbolsOfDimensionsWithSubscripts) {
             std::string::npos)
       << svg;
   EXPECT_NE(svg.find(">d_kk</text>"), std::string::npos) << svg;
+  EXPECT_NE(svg.find(R"(>at √(d<tspan dy="3" font-size="9">k</tspan><tspan dy="-3">) one</tspan>)"),
+            std::string::npos)
+      << svg;
 }
 
 TEST(Markup, WritesExponentsAsPowersOfTen) {

@@ -191,6 +191,7 @@ std::string in_scenario(const std::string& scenario) {
 std::string setting_text(const Value& verdict) {
   const std::string kernel = text_of(member(verdict, "kernel"));
   std::string text = kernel == "varies" ? "kernels vary" : kernel;
+  std::ranges::replace(text, '_', ' ');
   const Value& signal = member(verdict, "signal");
   if (!text.empty() && signal.is<bool>()) {
     text += is_true(signal) ? ", signal" : ", noise alone";
