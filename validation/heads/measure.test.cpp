@@ -146,14 +146,14 @@ TEST(PlantedHeads, ThatAttendAlikeAreExchangeableAndNoMoreIsSaid) {
   EXPECT_FALSE(says(file, "removed"));
 }
 
-TEST(PlantedHeads, ThatWriteNothingWriteLittle) {
+TEST(PlantedHeads, ThatWriteNothingAreSaidToWriteNothing) {
   const MadeLayer made;
   const Memory file = made.arrays();
   std::fill_n(file->values("W_O").begin() + 2 * 32, 32, 0.0);
   EXPECT_EQ(measured(file).find("spread_share")->values[2], 0);
-  EXPECT_TRUE(says(file, "layer 0: head 2 writes little: 0 ± 0 %"));
-  // It can be written without a refit.
-  EXPECT_TRUE(says(file, "head 2, which the other heads can write"));
+  EXPECT_TRUE(says(file, "layer 0: head 2 writes nothing"));
+  EXPECT_FALSE(says(file, "head 2 writes little"));
+  EXPECT_FALSE(says(file, "head 2, which the other heads can write"));
 }
 
 TEST(PlantedHeads, OfOnesThatOthersCanWrite) {
