@@ -56,7 +56,9 @@ TEST(SaidInReports, ACurveHasItsKernelAndEachOfItsDesigns) {
   EXPECT_TRUE(contains(page, "No two curves are known to cross."));
   const std::string of_n = "<mi>log</mi><mspace width=\"0.25em\"/><mi>n</mi>";
   EXPECT_TRUE(contains(page, of_n));
-  EXPECT_FALSE(contains(page_with("data.noise.sd"), of_n));
+  const std::string over_noise = page_with("data.noise.sd");
+  EXPECT_FALSE(contains(over_noise, of_n));
+  EXPECT_TRUE(contains(over_noise, "sd = 50 or 60")) << over_noise;
 }
 
 TEST(SaidInReports, AMapHasItsKernelAndReplicates) {

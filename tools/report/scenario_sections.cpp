@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "engine/files/json_writer.h"
@@ -138,6 +139,14 @@ bool has_maps_of_queries(const Value::Array& conditions) {
   });
 }
 
+/// Puts a value at a dotted key that is there.
+void set_at(Value& table, const std::string& key, const Value& value) {
+  Value* at = &table;
+  std::istringstream parts(key);
+  for (std::string part; at != nullptr && std::getline(parts, part, '.');) at = at->find(part);
+  if (at != nullptr && at != &table && !value.is<Value::Null>()) at->data = value.data;
+}
+
 /// What heads of some conditions do, whatever their number and dimension.
 void add_laws_of_heads(DefinitionList& methods, const Value::Array& conditions) {
   methods.add("subspaces", laws_html(conditions, "subspaces", {"heads", "subspaces"}));
@@ -181,15 +190,20 @@ const Value& parameter(const Value& condition, std::initializer_list<const char*
 
 Value::Array setups_of(const Value& document) {
   Value::Array setups;
+  const auto add = [&](const Value& its_own) {
+    setups.push_back({Value::Members{{"parameters", {}, its_own}}, {}});
+  };
   for (const Value& curve : items_of(member(document, "curves"))) {
     const Value& its_own = member(curve, "parameters");
-    if (its_own.is<Value::Members>()) {
-      setups.push_back({Value::Members{{"parameters", {}, its_own}}, {}});
+    if (!its_own.is<Value::Members>()) continue;
+    for (const Value& point : items_of(member(curve, "points"))) {
+      Value parameters = its_own;
+      set_at(parameters, text_of(member(document, "over_key")), member(point, "x"));
+      set_at(parameters, text_of(member(document, "min_over_key")), member(point, "chosen"));
+      add(parameters);
     }
   }
-  if (setups.empty()) {
-    setups.push_back({Value::Members{{"parameters", {}, member(document, "parameters")}}, {}});
-  }
+  if (setups.empty()) add(member(document, "parameters"));
   return setups;
 }
 

@@ -27,7 +27,8 @@ std::vector<const Value*> values_of(const Value::Array& conditions,
 /// The keys that differ between conditions with their values, as a list; empty without any.
 std::string swept_html(const Value::Array& conditions);
 
-/// The parameters of the scenario of a document as conditions: those of its curves, else its own.
+/// The parameters of the scenario of a document as conditions: those of the points of
+/// its curves, else its own.
 Value::Array setups_of(const Value& document);
 
 /// What is said of heads in the place of their parameters; empty: the parameters, or nothing.
