@@ -65,8 +65,8 @@ std::string settings(const Value::Array& conditions, const char* table, const ch
   return text;
 }
 
-/// The formula of a law of stacks of layers in the notation of mathml(); empty where its name or
-/// the formula of the layer says all.
+/// The formulas of a law of stacks of layers in the notation of mathml(), with "; " between them;
+/// empty where its name or the formula of the layer says all.
 std::string formula_of_law(const std::string& family, const std::string& law,
                            const Value& condition) {
   static const std::map<std::string, std::string> all = {
@@ -86,11 +86,9 @@ std::string formula_of_law(const std::string& family, const std::string& law,
   if (family == "maps" && (law == "gaussian" || law == "pruned")) {
     const bool one_map = text_of(parameter(condition, {"heads", "values"})) == "averaged" ||
                          text_of(parameter(condition, {"heads", "order"})) == "alternating";
-    return std::string(
-               "M_h = W_{Q, h} W_{K, h}^T, V_h = W_{V, h} W_{O, h}, W_{Q, h}, W_{K, h} ~ ") +
-           "N(0, frac{\"query_key\"}{d}), W_{V, h} ~ N(0, frac{value}{d}), W_{O, h} ~ N(0, "
-           "frac{1}{" +
-           (one_map ? "d_v" : "H d_v") + "})";
+    return std::string("M_h = W_{Q, h} W_{K, h}^T, V_h = W_{V, h} W_{O, h}; ") +
+           "W_{Q, h}, W_{K, h} ~ N(0, \"query_key\" / d); W_{V, h} ~ N(0, value / d); " +
+           "W_{O, h} ~ N(0, 1 / " + (one_map ? "d_v" : "(H d_v)") + ")";
   }
   const auto found = all.find(family + " " + law);
   return found == all.end() ? "" : found->second;
@@ -113,6 +111,17 @@ std::string words_of_law(const std::string& family, const std::string& law) {
   return found == all.end() ? "" : found->second;
 }
 
+/// Formulas that "; " separates, so that lines break between them.
+std::string formulas_html(const std::string& formulas) {
+  std::string html;
+  for (std::size_t begin = 0; begin < formulas.size();) {
+    const std::size_t end = std::min(formulas.find("; ", begin), formulas.size());
+    html += (html.empty() ? "" : "; ") + mathml(formulas.substr(begin, end - begin));
+    begin = end + 2;
+  }
+  return html;
+}
+
 /// The laws of a key with their formulas and with the defaults that these use.
 std::string laws_of_layers(const Value::Array& conditions, const char* table, const char* key,
                            const std::string& family) {
@@ -128,7 +137,7 @@ std::string laws_of_layers(const Value::Array& conditions, const char* table, co
     shown.push_back(formula);
     const std::string words = words_of_law(family, law);
     html += element("p", {{"class", "note"}},
-                    mathml(formula) + (words.empty() ? "" : prose(", " + words)));
+                    formulas_html(formula) + (words.empty() ? "" : prose(", " + words)));
     const Value& target = member(value, "of");
     if (target.is<Value::Members>()) law = text_of(member(target, "law"));
     const auto description = std::ranges::find_if(

@@ -24,10 +24,8 @@ std::string code_element(const std::string& text);
 /// A definition list of names with content that is markup.
 class DefinitionList {
  public:
-  void add(const std::string& name, const std::string& html) { add_html(prose(name), html); }
-  /// The same of a name as HTML.
-  void add_html(const std::string& name, const std::string& html) {
-    if (!html.empty()) text_ += element("dt", name) + element("dd", html) + "\n";
+  void add(const std::string& name, const std::string& html) {
+    if (!html.empty()) text_ += element("dt", prose(name)) + element("dd", html) + "\n";
   }
   std::string html() const { return text_.empty() ? "" : element("dl", "\n" + text_) + "\n"; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/report/symbols.h"
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 
@@ -21,7 +22,7 @@ const std::vector<Symbol>& symbols_of_regression() {
       {"H", "H", "number of heads"},
       {"h", "h, l", "heads, from 0 on"},
       {"d_k", "d_k", "dimension of a head"},
-      {"W", "W_h", "d × d_k matrix by which head h projects points"},
+      {"W", "W_h", "matrix by which head h projects points to d_k dimensions"},
       {"K", "K_h", "kernel of head h at the query x"},
       {"w", "w_{h i}", "weight of point i in head h"},
       {"f", "f, f_h", "estimates of the ensemble and of head h"},
@@ -99,18 +100,19 @@ const std::vector<Symbol>& symbols_of_heads() {
 }
 
 void add_symbols(const std::vector<Symbol>& table, std::vector<Section>& sections) {
-  DefinitionList list;
+  std::string items;
   for (const Symbol& symbol : table) {
     std::string identifier;
     std::istringstream parts(symbol.name);
     for (std::string part; std::getline(parts, part, '_');) identifier += element("mi", part);
-    for (const Section& section : sections) {
-      if (section.html.find(identifier) == std::string::npos) continue;
-      list.add_html(mathml(symbol.shown), prose(symbol.words));
-      break;
-    }
+    const bool used = std::ranges::any_of(sections, [&](const Section& section) {
+      return section.html.find(identifier) != std::string::npos;
+    });
+    if (!used) continue;
+    items += element("dt", mathml(symbol.shown)) + " " + element("dd", prose(symbol.words)) + "\n";
   }
-  if (const std::string html = list.html(); !html.empty()) sections.push_back({"Symbols", html});
+  if (items.empty()) return;
+  sections.push_back({"Symbols", element("dl", {{"class", "symbols"}}, "\n" + items) + "\n"});
 }
 
 std::string where_html(const std::string& family, const std::string& law) {
