@@ -11,7 +11,6 @@
 #include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 #include "tools/report/kinds_of_sections.h"
-#include "tools/report/law_formulas.h"
 #include "tools/report/mathml.h"
 #include "tools/report/scale.h"
 #include "tools/report/scenario_sections.h"

@@ -52,8 +52,7 @@ const std::vector<Symbol>& symbols_of_layers() {
       {"l", "l", "layer, from 1 on; 0 stands for the tokens given"},
       {"H", "H", "number of heads"},
       {"h", "h", "head, from 0 on"},
-      {"X", "X",
-       "tokens in front of a layer, n × d, a token x_i a row; X' and X'' after its parts"},
+      {"X", "X", "tokens in front of a layer, n × d, one token a row; X' and X'' after its parts"},
       {"x", "x_i", "token i"},
       {"m", "m", "mean token"},
       {"R", "R", "residual, n × d: tokens without their mean"},
@@ -124,7 +123,7 @@ std::string where_html(const std::string& family, const std::string& law) {
   static const std::map<std::string, Where> all = {
       {"regression random_cosines",
        {"ν_j = z_j / \"length_scale\", φ_j ~ U(0, 2 π)",
-        ", drawn once, with z_j of law N(0, I), or given a smoothness Student t with 2 smoothness "
+        ", drawn once, z of law N(0, I) or, given a smoothness, of Student t with twice as many "
         "degrees of freedom"}},
       {"regression file", {"y_i = \"value of row i in the column\"", ""}},
       {"regression step", {"1[·]", " is 1 where the condition holds, else 0"}},
