@@ -145,7 +145,8 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
                     : "",
                 shows_text(matrices.size(), with_matrix.size(),
                            "conditions, from the first to the last.",
-                           sweep.condition_text(shown.front())),
+                           matrices.front().title.empty() ? sweep.condition_text(shown.front())
+                                                          : matrices.front().title),
                 cut ? "Of more than " + std::to_string(max_whole_table) + " heads the table has " +
                           (with_variances ? "the variances and " : "") +
                           "the ten largest and the ten smallest covariances" +
