@@ -16,7 +16,7 @@
 
 namespace headlab {
 
-/// What a claim says about an effect, a number that is 0 if the claim holds to the letter.
+/// What a claim says about an effect, the difference of two numbers that are compared.
 enum class Statement {
   equal,    ///< |effect| <= margin: the margin is what still counts as equal
   at_least  ///< effect >= -margin: the margin is the zone in which an order does not count
