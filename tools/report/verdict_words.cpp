@@ -3,17 +3,14 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "kernels/counted.h"
 #include "tools/report/figure.h"
-#include "tools/report/law_formulas.h"
 #include "tools/report/markup.h"
 #include "tools/report/sections.h"
-#include "tools/report/sweep.h"
 
 namespace headlab::tools {
 namespace {
@@ -266,27 +263,6 @@ std::string outcome_text(const Value& verdict) {
   const std::string expected = text_of(member(verdict, "expected"));
   if (expected.empty() || expected == outcome) return outcome;
   return outcome + " (expected " + expected + ")";
-}
-
-std::string compared_in_words(const std::string& text) {
-  std::string words;
-  std::size_t shown = 0;
-  const std::regex name(
-      "layers\\[([0-9]+)\\]\\.([a-z_]+)|\\b[a-z]+(\\.[a-z_]+)+(?= "
-      "=)|\\bmse\\b|\\b[a-z]+(_[a-z]+)+\\b");
-  for (std::sregex_iterator at(text.begin(), text.end(), name); at != std::sregex_iterator();
-       ++at) {
-    const auto begin = static_cast<std::size_t>(at->position());
-    // The name of a law stays as the scenario has it.
-    if (begin > 0 && text[begin - 1] == '"') continue;
-    const std::string found = at->str();
-    words += text.substr(shown, begin - shown);
-    words += (*at)[1].matched ? metric_words((*at)[2]) + " behind layer " + (*at)[1].str()
-             : found.find('.') != std::string::npos ? axis_title(found)
-                                                    : figure_words(found);
-    shown = begin + found.size();
-  }
-  return words + text.substr(shown);
 }
 
 std::string counterexample_text(const Value& verdict) {
