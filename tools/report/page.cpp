@@ -124,7 +124,7 @@ std::string provenance_html(const Source& source, std::size_t figures, std::size
     if (!value.is<Value::Null>()) table.rows.push_back({name, words_of(value)});
   }
   const std::string id = text_of(member(source.document, "results_id"));
-  if (!id.empty()) table.rows.push_back({"identifier of the results", id});
+  if (!id.empty()) table.rows.push_back({"identifier of results", id});
   const Value& complete = member(source.document, "complete");
   if (complete.is<bool>()) {
     table.rows.push_back({"work complete", is_true(complete) ? "yes" : "no: it ended early"});

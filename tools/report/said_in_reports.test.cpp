@@ -137,7 +137,7 @@ TEST(SaidInReports, WhatMadeTheResultsInWords) {
   const std::string page =
       page_of_document(R"({"headlab": {"simd": "AVX2", "version": "1"}, "results_id": "abc",
       "conditions": [{"queries": [{"head_covariance": [[1, 2], [2, 1]]}]}]})");
-  EXPECT_TRUE(contains(page, "identifier of the results"));
+  EXPECT_TRUE(contains(page, "identifier of results"));
   EXPECT_TRUE(contains(page, "vector instructions"));
   EXPECT_FALSE(contains(page, "results_id</"));
   EXPECT_FALSE(contains(page, ">simd<"));
