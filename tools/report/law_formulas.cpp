@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <regex>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "engine/files/document.h"
@@ -137,10 +137,16 @@ std::string parameters_html(const std::vector<const Value*>& laws, const std::st
 }
 
 /// A summary, which is written for terminals and has k for d_k.
-std::string for_pages(std::string summary) {
-  summary = std::regex_replace(summary, std::regex("<="), "≤");
-  summary = std::regex_replace(summary, std::regex("\\bH x d x k\\b"), "H × d × d_k");
-  return std::regex_replace(summary, std::regex("\\bk\\b"), "d_k");
+std::string for_pages(const std::string& summary) {
+  std::string text;
+  std::istringstream words(summary);
+  for (std::string word; std::getline(words, word, ' ');) {
+    text += (text.empty() ? "" : " ") + (word == "k"    ? "d_k"
+                                         : word == "x"  ? "×"
+                                         : word == "<=" ? "≤"
+                                                        : word);
+  }
+  return text;
 }
 
 const Value& stages_of(const Value& condition) {
