@@ -284,20 +284,24 @@ Definition of_seen_tokens(const Value& parameters) {
 struct Variant {
   Definition definition;
   std::vector<Value> parameters = {};
+  std::vector<std::size_t> conditions = {};
 };
 
-void add(std::vector<Variant>& variants, const Definition& definition, const Value& parameters) {
+void add(std::vector<Variant>& variants, const Definition& definition, const Value& parameters,
+         std::size_t condition) {
   const auto found = std::ranges::find(variants, definition, &Variant::definition);
   Variant& variant =
       found == variants.end() ? variants.emplace_back(Variant{.definition = definition}) : *found;
   variant.parameters.push_back(parameters);
+  variant.conditions.push_back(condition);
 }
 
 /// Variants stage by stage, in the order in which stages apply.
 std::vector<Variant> variants_of(const Value::Array& conditions) {
   std::vector<std::string> order = stage_names();
   std::map<std::string, std::vector<Variant>> of_stage;
-  for (const Value& condition : conditions) {
+  for (std::size_t c = 0; c < conditions.size(); ++c) {
+    const Value& condition = conditions[c];
     Value::Members seen;
     for (const std::string& name : in_force(condition)) {
       const Value parameters = parameters_of(name, member(stages_of(condition), name));
@@ -306,11 +310,11 @@ std::vector<Variant> variants_of(const Value::Array& conditions) {
         continue;
       }
       if (std::ranges::count(order, name) == 0) order.push_back(name);
-      add(of_stage[name], definition_of(name, parameters), parameters);
+      add(of_stage[name], definition_of(name, parameters), parameters, c);
     }
     if (seen.empty()) continue;
     const Value parameters{std::move(seen), {}};
-    add(of_stage["window"], of_seen_tokens(parameters), parameters);
+    add(of_stage["window"], of_seen_tokens(parameters), parameters, c);
   }
   std::vector<Variant> all;
   for (const std::string& name : order) {
@@ -383,7 +387,8 @@ std::string mechanism_html(const Value::Array& conditions) {
     const Definition& definition = one.definition;
     std::string text =
         element("strong", escaped(definition.title)) + ": " + prose(definition.words);
-    if (one.parameters.size() < conditions.size()) text += " In some conditions.";
+    const std::string where = where_of(conditions, one.conditions);
+    if (!where.empty()) text += prose(" Only " + where + ".");
     if (!definition.formula.empty()) text += mathml(definition.formula, true);
     std::vector<const Value*> parameters;
     for (const Value& each : one.parameters) parameters.push_back(&each);

@@ -188,15 +188,22 @@ std::vector<std::string> layer_formulas(const Value& condition) {
 /// The layer of every condition, those that differ one below the other.
 std::string layer_html(const Value::Array& conditions) {
   std::vector<std::string> variants;
-  for (const Value& condition : conditions) {
+  std::vector<std::vector<std::size_t>> where;  // [variants], conditions
+  for (std::size_t c = 0; c < conditions.size(); ++c) {
     std::string html;
-    for (const std::string& formula : layer_formulas(condition)) html += mathml(formula, true);
-    if (std::ranges::count(variants, html) == 0) variants.push_back(html);
+    for (const std::string& formula : layer_formulas(conditions[c])) html += mathml(formula, true);
+    const auto found = std::ranges::find(variants, html);
+    if (found == variants.end()) {
+      variants.push_back(html);
+      where.push_back({c});
+    } else {
+      where[static_cast<std::size_t>(found - variants.begin())].push_back(c);
+    }
   }
   if (variants.size() == 1) return variants.front();
   std::string items;
-  for (const std::string& html : variants) {
-    items += element("li", prose("In some conditions") + html);
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    items += element("li", prose(where_of(conditions, where[i])) + variants[i]);
   }
   return element("ul", items);
 }
@@ -225,11 +232,12 @@ std::string estimands_html(const Value& first) {
   }
   const std::string norms = "|·| of a matrix is its Frobenius norm.";
   return estimands.html() + paragraph(norms) +
-         (others.empty()
-              ? ""
-              : paragraph("Without a figure in this report, under conditions[].layers of the "
-                          "results, and defined by headlab help figures: " +
-                          others + "."));
+         (others.empty() ? ""
+                         : element("p", prose("Under ") + code_element("conditions[].layers") +
+                                            prose(" of the results, defined by ") +
+                                            code_element("headlab help figures") +
+                                            prose(", and not in this report: " + others + ".")) +
+                               "\n");
 }
 
 /// What figures and their errors are.

@@ -92,8 +92,8 @@ TEST(SaidInReports, AMetricWithoutAFigureSaysWhereItIs) {
   const std::string page = stack_page("9", R"({"law": "uniform"})");
   EXPECT_TRUE(contains(page, "<dt>log residual</dt>"));
   EXPECT_FALSE(contains(page, "<dt>self weight</dt>"));
-  EXPECT_TRUE(contains(page, "under conditions[].layers of the results"));
-  EXPECT_TRUE(contains(page, "headlab help figures: self weight."));
+  EXPECT_TRUE(contains(page, "conditions[].layers"));
+  EXPECT_TRUE(contains(page, "and not in this report: self weight."));
 }
 
 TEST(SaidInReports, OneReplicateHasNoMeans) {

@@ -72,6 +72,10 @@ SweptKey swept_key(const DifferingKey& found, std::vector<std::size_t>& places);
 /// Finds the keys by which the parameters of conditions differ.
 Sweep sweep_of(const Value::Array& conditions);
 
+/// Which conditions `some` are: "where memory is 0.5" by a key with other values in all others,
+/// else "in some conditions"; nothing where they are all.
+std::string where_of(const Value::Array& conditions, const std::vector<std::size_t>& some);
+
 /// Conditions along one key, the others held fast.
 struct Panel {
   std::string title;
