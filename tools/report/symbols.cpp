@@ -108,7 +108,9 @@ void add_symbols(const std::vector<Symbol>& table, std::vector<Section>& section
       return section.html.find(identifier) != std::string::npos;
     });
     if (!used) continue;
-    items += element("dt", mathml(symbol.shown)) + " " + element("dd", prose(symbol.words)) + "\n";
+    items += element("div", element("dt", mathml(symbol.shown)) + " " +
+                                element("dd", prose(symbol.words))) +
+             "\n";
   }
   if (items.empty()) return;
   sections.push_back({"Symbols", element("dl", {{"class", "symbols"}}, "\n" + items) + "\n"});
