@@ -2,7 +2,7 @@
 /// \file Squared bias, variance and covariance stacked, condition by condition.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <iterator>
 
 #include "engine/files/words.h"
 #include "tools/report/figure.h"
@@ -12,13 +12,15 @@
 namespace headlab::tools {
 namespace {
 
-constexpr std::size_t max_bars = 32;
+constexpr std::size_t max_bars = 32, max_rows = 100;
 constexpr double mark_height = 7;  ///< of the mark above a bar
+constexpr double label_gap = 6;    ///< below a label above its bar: the mark covers no descender
 constexpr double bar_height = 15, bar_step = mark_height + bar_height + 3;
 
 using Terms = std::vector<Component>;
 
 struct Stack {
+  std::size_t condition;
   std::string label;
   double mse;
   std::vector<double> terms = {};
@@ -38,13 +40,15 @@ struct Stack {
   }
 };
 
-/// Those of some conditions that have all terms of the error.
-std::vector<Stack> stacks_of(const Value::Array& conditions, const std::vector<std::size_t>& some,
-                             const std::vector<std::string>& labels, const Terms& terms) {
+/// Those of the conditions that have all terms of the error.
+std::vector<Stack> stacks_of(const Value::Array& conditions, const Sweep& sweep,
+                             const Terms& terms) {
   std::vector<Stack> stacks;
-  for (std::size_t i = 0; i < some.size(); ++i) {
-    const Value& condition = conditions[some[i]];
-    Stack stack{.label = labels[i], .mse = estimate_of(member(condition, "mse")).value};
+  for (std::size_t c = 0; c < conditions.size(); ++c) {
+    const Value& condition = conditions[c];
+    Stack stack{.condition = c,
+                .label = sweep.condition_text(c),
+                .mse = estimate_of(member(condition, "mse")).value};
     for (const Component& term : terms) {
       stack.terms.push_back(estimate_of(member(condition, term.key)).value);
     }
@@ -96,7 +100,7 @@ Canvas draw_stacks(const std::vector<Stack>& stacks, const Terms& terms, double 
   // Labels that would take more than half of the width stand above their bars.
   const bool over = labels && widest > width / 2;
   const double left = labels && !over ? 16 + widest : 20;
-  const double label_height = over ? tallest + 2 : 0;
+  const double label_height = over ? tallest + label_gap : 0;
   const double step = bar_step + label_height;
   // The key, on a second line where it has no room on one.
   Point place = {20, 6};
@@ -130,8 +134,8 @@ Canvas draw_stacks(const std::vector<Stack>& stacks, const Terms& terms, double 
   for (std::size_t i = 0; i < stacks.size(); ++i) {
     const double y = top + step * static_cast<double>(i) + label_height;
     if (over) {
-      canvas.text({left, y - (text_height(texts[i]) - text_height(""))}, texts[i], "start",
-                  "halo label");
+      canvas.text({left, y - label_gap + 2 - (text_height(texts[i]) - text_height(""))}, texts[i],
+                  "start", "halo label");
     } else if (labels) {
       canvas.text({left - 8, y + mark_height + bar_height / 2 + 4}, texts[i], "end", "label");
     }
@@ -170,23 +174,26 @@ std::vector<Picture> decomposition_figures(const Source& source) {
   const Sweep sweep = sweep_of(conditions);
   Terms terms = components_of(conditions);
   terms.erase(terms.begin());  // the MSE itself
-  std::vector<std::size_t> every(conditions.size());
-  std::iota(every.begin(), every.end(), std::size_t{0});
-  const std::vector<Stack> all = stacks_of(conditions, every, sweep.condition_texts(every), terms);
+  const std::vector<Stack> all = stacks_of(conditions, sweep, terms);
   if (all.empty()) return {};
-  const Stack* best = &all.front();
+  const Stack* best = &*std::ranges::min_element(all, {}, &Stack::mse);
+  // Few conditions have bars, and of many these alone have rows: what the caption says is in both.
+  std::vector<std::size_t> numbers = sweep.thinned(max_bars);
+  numbers.push_back(best->condition);
+  std::vector<Stack> shown;
+  std::ranges::copy_if(all, std::back_inserter(shown), [&](const Stack& stack) {
+    return std::ranges::find(numbers, stack.condition) != numbers.end();
+  });
+  std::vector<std::size_t> drawn;
+  for (const Stack& stack : shown) drawn.push_back(stack.condition);
   Table table{.caption = "Shares of the MSE", .headings = {"condition", "MSE"}};
   for (const Component& term : terms) table.headings.emplace_back(term.name);
-  for (const Stack& stack : all) {
-    if (stack.mse < best->mse) best = &stack;
+  for (const Stack& stack : all.size() > max_rows ? shown : all) {
     std::vector<std::string> row = {stack.label.empty() ? "the only condition" : stack.label,
                                     measured_number(stack.mse)};
     for (const double term : stack.terms) row.push_back(percent_text(term / stack.mse));
     table.rows.push_back(row);
   }
-  const std::vector<std::size_t> some = sweep.thinned(max_bars);
-  std::vector<Stack> shown = stacks_of(conditions, some, sweep.condition_texts(some), terms);
-  if (shown.empty()) shown = {*best};
   const std::string where = best->label.empty()
                                 ? "Of the MSE of " + measured_number(best->mse) + ", "
                                 : "At " + best->label + ", where the MSE is smallest (" +
@@ -202,8 +209,7 @@ std::vector<Picture> decomposition_figures(const Source& source) {
            .table = std::move(table),
            .note = sentences(
                {negative ? "Terms below 0 stand to the left of it, and the mark is the sum." : "",
-                shows_text(shown.size(), all.size(),
-                           "conditions, of each key from the first value to the last.")})}};
+                sweep.shows_text(drawn, conditions.size())})}};
 }
 
 }  // namespace headlab::tools

@@ -207,7 +207,10 @@ std::string percent_text(double share) {
   const std::string rounded = formatted("%.1e", 100 * share);
   const int exponent = std::stoi(rounded.substr(rounded.find('e') + 1));
   if (share != 0 && exponent < -4) return formatted("%.2g %%", 100 * share);
-  const int decimals = share == 0 ? 0 : std::max(1 - exponent, 0);
+  int decimals = share == 0 ? 0 : std::max(1 - exponent, 0);
+  // What is left to all of it stands beside small shares: "99.7 %".
+  const double left = std::abs(1 - share);
+  if (left > 1e-6 && left < 0.005) decimals = static_cast<int>(std::ceil(-std::log10(left))) - 2;
   return formatted("%.*f %%", decimals, 100 * share);
 }
 
@@ -219,13 +222,9 @@ std::string sentences(const std::vector<std::string>& all) {
   return text;
 }
 
-std::string shows_text(std::size_t shown, std::size_t all, const std::string& what_and_end,
-                       const std::string& only) {
+std::string shows_text(std::size_t shown, std::size_t all, const std::string& what_and_end) {
   if (shown >= all) return "";
-  const std::string text = "Shows " + grouped(shown) + " of " + grouped(all) + " ";
-  if (shown > 1 || only.empty()) return text + what_and_end;
-  // No legend names what stands alone.
-  return text + what_and_end.substr(0, what_and_end.find_first_of(",.")) + ", " + only + ".";
+  return "Shows " + grouped(shown) + " of " + grouped(all) + " " + what_and_end;
 }
 
 bool have_covariance(const Value::Array& conditions) {

@@ -107,10 +107,8 @@ bool have_covariance(const Value::Array& conditions);
 /// The MSE and the terms that add up to it, without a covariance that nothing has.
 std::vector<Component> components_of(const Value::Array& conditions);
 
-/// "Shows 4 of 9 conditions" with an end, "." or ", evenly spaced."; empty where all are shown.
-/// \param only  names what is shown where it is one alone: "Shows 1 of 2 conditions, n 50."
-std::string shows_text(std::size_t shown, std::size_t all, const std::string& what_and_end,
-                       const std::string& only = "");
+/// "Shows 4 of 9 layers" with an end, "." or ", evenly spaced."; empty where all are shown.
+std::string shows_text(std::size_t shown, std::size_t all, const std::string& what_and_end);
 
 // Of a run or of closed forms.
 std::vector<Picture> layers_figures(const Source& source);

@@ -5,6 +5,7 @@
 
 #include "tools/report/figure.h"
 #include "tools/report/heat_map.h"
+#include "tools/report/scenario_sections.h"
 #include "tools/report/sweep.h"
 
 namespace headlab::tools {
@@ -96,7 +97,7 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
   std::vector<std::size_t> with_matrix;
   for (std::size_t c = 0; c < conditions.size(); ++c) {
     for (const Value& query : items_of(member(conditions[c], "queries"))) {
-      if (items_of(member(query, "head_covariance")).size() > 1) {
+      if (head_matrix("", member(query, "head_covariance")).heads > 1) {
         with_matrix.push_back(c);
         break;
       }
@@ -109,8 +110,7 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
   }
   const std::vector<std::string> texts = sweep.condition_texts(shown);
   for (std::size_t i = 0; i < shown.size(); ++i) {
-    const HeadMatrix matrix = mean_covariance(conditions[shown[i]], texts[i]);
-    if (matrix.heads > 1) matrices.push_back(matrix);
+    matrices.push_back(mean_covariance(conditions[shown[i]], texts[i]));
   }
   if (matrices.empty()) return {};
   Table table{.caption = "Covariances of heads",
@@ -128,6 +128,9 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
     finding += (finding.empty() ? "" : " ") + extremes_sentence(matrix, extremes);
   }
   if (finding.empty()) finding = "No covariance of two heads is known.";
+  const bool single_heads = std::ranges::any_of(conditions, [](const Value& one) {
+    return number_of(parameter(one, {"heads", "count"})) == 1;
+  });
   const bool one_query = std::ranges::all_of(
       shown, [&](std::size_t c) { return items_of(member(conditions[c], "queries")).size() == 1; });
   return {{.title = "Covariance of the heads",
@@ -143,19 +146,14 @@ std::vector<Picture> head_covariance_figures(const Source& source) {
                 !with_errors && source.kind == SourceKind::run
                     ? "summary.json has the MCSE at each query."
                     : "",
-                shows_text(matrices.size(), with_matrix.size(),
-                           "conditions, from the first to the last.",
-                           matrices.front().title.empty() ? sweep.condition_text(shown.front())
-                                                          : matrices.front().title),
+                sweep.shows_text(shown, source.conditions),
+                single_heads ? "One head has no pairs." : "",
                 cut ? "Of more than " + std::to_string(max_whole_table) + " heads the table has " +
                           (with_variances ? "the variances and " : "") +
                           "the ten largest and the ten smallest covariances" +
-                          (with_variances
-                               ? "."
-                               : "; the variances of more than " + std::to_string(max_variances) +
-                                     " heads are on the diagonal of "
-                                     "conditions[].queries[].head_covariance in "
-                                     "summary.json.")
+                          (with_variances ? "."
+                                          : "; summary.json has the variances of more than " +
+                                                std::to_string(max_variances) + " heads.")
                     : ""}),
            .max_rows = 120}};
 }

@@ -173,8 +173,7 @@ std::vector<Picture> layers_figures(const Source& source) {
     all.push_back({.name = names[i], .color = i, .condition = &conditions[shown[i]]});
   }
   if (all.empty()) return {};
-  const std::string left_out =
-      shows_text(all.size(), conditions.size(), "conditions.", sweep.condition_text(shown.front()));
+  const std::string left_out = sweep.shows_text(shown, source.conditions);
   const bool compared = std::ranges::any_of(all, [](const DepthSeries& one) {
     return member(member(*one.condition, "theory"), "layers").is<Value::Array>();
   });

@@ -113,7 +113,7 @@ std::vector<Picture> precision_figures(const Source& source) {
   std::vector<PrecisionCurve> curves = source.precision;
   std::erase_if(curves,
                 [&](const PrecisionCurve& curve) { return curve.condition >= conditions.size(); });
-  std::vector<std::size_t> shown;
+  std::vector<std::size_t> shown, drawn;
   for (const PrecisionCurve& curve : curves) shown.push_back(curve.condition);
   const std::vector<std::string> names = sweep.condition_texts(shown);
   Table table{.caption = "MSE ± MCSE after some of the replicates",
@@ -136,6 +136,7 @@ std::vector<Picture> precision_figures(const Source& source) {
     if (series.points.size() < 2) continue;
     series.target = target_of(source.document, curve.condition, curve.points.back().mse.value);
     all.push_back(series);
+    drawn.push_back(curve.condition);
   }
   if (all.empty()) return {};
   const auto worst = std::ranges::max_element(
@@ -160,15 +161,14 @@ std::vector<Picture> precision_figures(const Source& source) {
                  return draw_precision(all, all[static_cast<std::size_t>(which)], width);
                },
            .table = std::move(table),
-           .note = sentences(
-               {all.size() > 1 ? "Of the condition where it is largest: 1/√R through "
-                                 "the last point, dotted, and 95 % intervals of the "
-                                 "MCSE itself (chi-squared)."
-                               : "Dotted: 1/√R through the last point. Whiskers are "
-                                 "95 % intervals of the MCSE itself (chi-squared).",
-                "An MCSE is shown from 32 groups of training sets on. Points of one "
-                "condition share their training sets.",
-                shows_text(all.size(), source.conditions, "conditions.", all.front().name)})}};
+           .note = sentences({all.size() > 1 ? "Of the condition where it is largest: 1/√R through "
+                                               "the last point, dotted, and 95 % intervals of the "
+                                               "MCSE itself (chi-squared)."
+                                             : "Dotted: 1/√R through the last point. Whiskers are "
+                                               "95 % intervals of the MCSE itself (chi-squared).",
+                              "An MCSE is shown from 32 groups of training sets on. Points of one "
+                              "condition share their training sets.",
+                              sweep.shows_text(drawn, source.conditions)})}};
 }
 
 }  // namespace headlab::tools

@@ -13,6 +13,7 @@
 #include "engine/files/json_writer.h"
 #include "engine/files/key_names.h"
 #include "engine/scenario/sweep.h"
+#include "kernels/counted.h"
 #include "tools/cli/figure_text.h"
 #include "tools/report/figure.h"
 #include "tools/report/labels.h"
@@ -301,6 +302,24 @@ std::vector<std::string> Sweep::condition_texts(const std::vector<std::size_t>& 
   return texts;
 }
 
+std::string Sweep::shows_text(const std::vector<std::size_t>& shown, std::size_t all) const {
+  constexpr std::size_t max_named = 3;
+  if (shown.size() >= all) return "";
+  const std::string text =
+      "Shows " + grouped(shown.size()) + " of " + counted(std::uint64_t{all}, "condition");
+  // No legend names what stands alone.
+  if (shown.size() == 1) return text + ", " + condition_text(shown.front()) + ".";
+  if (all > places.size() || all - shown.size() > max_named) return text + ".";
+  std::string missing;
+  std::size_t left = all - shown.size();
+  for (std::size_t c = 0; c < places.size(); ++c) {
+    if (std::ranges::find(shown, c) != shown.end()) continue;
+    missing += condition_text(c);
+    if (--left > 0) missing += left == 1 ? " and " : keys.size() > 1 ? "; " : ", ";
+  }
+  return text + ", without " + missing + ".";
+}
+
 std::vector<std::size_t> Sweep::thinned(std::size_t most) const {
   // Of the key with most levels some are left out, until few enough conditions are left.
   std::vector<std::size_t> kept;
@@ -448,7 +467,7 @@ Layout layout_of(const Sweep& sweep, std::size_t panels, std::size_t points) {
     }
     all[at->second].conditions.push_back(c);
   }
-  std::size_t shown = 0;
+  std::vector<std::size_t> shown;
   for (const std::size_t i : of_panels.thinned(panels)) {
     Panel& panel = all[i];
     std::ranges::stable_sort(panel.conditions, {},
@@ -457,11 +476,10 @@ Layout layout_of(const Sweep& sweep, std::size_t panels, std::size_t points) {
     for (const std::size_t j : spread(panel.conditions.size(), points)) {
       kept.push_back(panel.conditions[j]);
     }
-    shown += kept.size();
+    shown.insert(shown.end(), kept.begin(), kept.end());
     layout.panels.push_back({panel.title, kept});
   }
-  layout.left_out =
-      shows_text(shown, sweep.places.size(), "conditions, from the first to the last.");
+  layout.left_out = sweep.shows_text(shown, sweep.places.size());
   return layout;
 }
 

@@ -50,6 +50,10 @@ struct Sweep {
   std::string condition_text(std::size_t condition) const;
   /// The same of some conditions, without the keys that have one value in all of them.
   std::vector<std::string> condition_texts(const std::vector<std::size_t>& conditions) const;
+  /// "Shows 4 of 6 conditions, without n 50 and n 100." Few that are missing are named, and one
+  /// that is shown alone; empty where all are shown. \param all  the conditions of the results, of
+  /// which the sweep may have fewer
+  std::string shows_text(const std::vector<std::size_t>& shown, std::size_t all) const;
   /// At most `most` conditions, those of evenly spread levels of every key, so that groups compare.
   std::vector<std::size_t> thinned(std::size_t most) const;
 

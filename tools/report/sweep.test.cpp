@@ -104,8 +104,19 @@ TEST(Sweep, LaysManyConditionsOutInFewPanels) {
   EXPECT_EQ(layout.panels[0].conditions.size(), 30u);
   EXPECT_EQ(layout.panels[0].title, "b 0");
   EXPECT_EQ(layout.panels[5].title, "b 19");
-  EXPECT_EQ(layout.left_out, "Shows 180 of 2000 conditions, from the first to the last.");
+  EXPECT_EQ(layout.left_out, "Shows 180 of 2000 conditions.");
   EXPECT_EQ(layout_of(sweep, 100, 1000).left_out, "");
+}
+
+TEST(Sweep, SaysWhichConditionsAreShown) {
+  const Sweep sweep = sweep_of(
+      conditions_of({"{\"n\": 1}", "{\"n\": 2}", "{\"n\": 3}", "{\"n\": 4}", "{\"n\": 5}"}));
+  EXPECT_EQ(sweep.shows_text({0, 1, 2, 3, 4}, 5), "");
+  EXPECT_EQ(sweep.shows_text({0, 2, 4}, 5), "Shows 3 of 5 conditions, without n 2 and n 4.");
+  EXPECT_EQ(sweep.shows_text({0, 1, 3, 4}, 5), "Shows 4 of 5 conditions, without n 3.");
+  EXPECT_EQ(sweep.shows_text({3}, 5), "Shows 1 of 5 conditions, n 4.");
+  EXPECT_EQ(sweep.shows_text({0, 4}, 6), "Shows 2 of 6 conditions.");
+  EXPECT_EQ(sweep.shows_text({0, 4}, 60), "Shows 2 of 60 conditions.");
 }
 
 TEST(Sweep, ThinsEveryKeySoThatGroupsCompare) {
