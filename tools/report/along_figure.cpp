@@ -37,10 +37,9 @@ std::string finding_of(const Value& document, const std::vector<PlacedCurve>& sh
     const auto& [of, curve] = shown[i];
     text += (text.empty() ? "The lowest point" : "; ") +
             (curve.name.empty() ? "" : (text.empty() ? " of " : "of ") + curve.name) + " is at " +
-            axis_number(number_of(member(*of, "lowest"))) +
-            (curve.note.empty() ? "" : " (" + curve.note + ")");
+            axis_number(number_of(member(*of, "lowest")));
   }
-  text += shown.size() > most ? "; and others." : ".";
+  text += shown.size() > most ? "; the table marks those of the others." : ".";
   const std::size_t crossings = items_of(member(document, "crossings")).size();
   if (crossings == 0) return text;
   const Value& first = items_of(member(document, "crossings")).front();

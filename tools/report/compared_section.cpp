@@ -62,6 +62,16 @@ std::string computed_words(const ComparedNumber& one) {
   return one.simulated.mcse > 0 ? both.substr(0, both.find(" ±")) : measured_number(one.computed);
 }
 
+/// Which heads and queries rows are of that name one of them.
+std::string of_heads_text(const Value::Array& conditions) {
+  const bool any = std::ranges::any_of(conditions, [](const Value& one) {
+    return !items_of(member(member(one, "theory"), "largest_z")).empty();
+  });
+  if (!any) return "";
+  return " A figure that names a head, or two of them, and a query is the one with the largest |z| "
+         "of all heads and queries of its condition.";
+}
+
 }  // namespace
 
 std::string compared_html(const Source& source) {
@@ -86,12 +96,14 @@ std::string compared_html(const Source& source) {
   const std::string where = sweep.condition_text(largest);
   std::string html =
       paragraph("Simulation and closed forms were compared in " + counted(count, "figure") +
-                ". The largest |z| is " + z_text(bounds[largest]) + ", of " + most->figure +
-                (where.empty() ? "" : " at " + where) + ".") +
+                (conditions.size() > 1 ? ", counted in each condition" : "") +
+                ". The largest |z| is " + z_text(bounds[largest]) + " (" + most->figure +
+                (where.empty() ? "" : "; " + where) + ")." + of_heads_text(conditions)) +
       paragraph(
           "z is the difference of simulation and closed form over √(MCSE² + remainder² + "
           "rounding²). The remainder is how far the closed form may be off by its next orders or, "
-          "where it is exact, changes on refinement. A figure has no z where its MCSE is 0 or says "
+          "where it is exact, changes on refinement; none is below rounding. A figure has no z "
+          "where its MCSE is 0 or says "
           "little, as that of bias² may." +
           std::string(dominates ? " Some remainders exceed the MCSE: z there says only that "
                                   "simulation and closed form agree within them."
@@ -112,7 +124,7 @@ std::string compared_html(const Source& source) {
       if (!std::isfinite(one.simulated.value) || !std::isfinite(one.computed)) continue;
       table.rows.push_back({text.empty() ? "the only condition" : text, one.figure,
                             estimate_text(one.simulated), computed_words(one),
-                            one.remainder > 0 ? measured_number(one.remainder, 2) : "–",
+                            one.remainder > 0 ? measured_number(one.remainder, 2) : "none",
                             with_minus_sign(fixed_number(one.z, 2))});
     }
   }

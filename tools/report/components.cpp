@@ -366,17 +366,13 @@ Table components_table(const ComponentsPicture& picture) {
 }
 
 /// What bands or whiskers show, and where they are too small to be seen.
-std::string bands_text(const ComponentsPicture& picture) {
-  constexpr double line_width = 1.8, mark_height = 8;  // in pixels
+std::string ranges_text(const ComponentsPicture& picture) {
+  constexpr double mark_height = 8;  // in pixels
   if (picture.widest_band == 0) return "";
-  const bool bands = picture.layout.numeric();
-  const std::string range = bands ? "Bands" : "Whiskers";
-  if (!picture.layout.along || picture.widest_band >= (bands ? line_width : mark_height)) {
-    return range + " are ± 2 MCSE.";
-  }
-  return range + " of ± 2 MCSE are " +
-         (bands ? "narrower than the lines: see " : "shorter than the marks: see ") +
-         (picture.has_relative ? "the lower panel." : "the table.");
+  const std::string see = picture.has_relative ? "the lower panel" : "the table";
+  if (picture.layout.numeric()) return bands_text(picture.widest_band, see);
+  if (!picture.layout.along || picture.widest_band >= mark_height) return "Whiskers are ± 2 MCSE.";
+  return "Whiskers of ± 2 MCSE are shorter than the marks: see " + see + ".";
 }
 
 /// How many differences of the MSE or measure are told from 0, and the largest of them.
@@ -449,8 +445,9 @@ std::string subtracted_words(const ComponentsPicture& picture, const std::string
   if (equals == std::string::npos) return subtracted;
   const std::size_t dot = subtracted.substr(0, equals).rfind('.');
   const std::size_t name = dot == std::string::npos ? 0 : dot + 1;
-  return in_words(subtracted.substr(name, equals - name)) + " " +
-         in_words(subtracted.substr(equals + 3));
+  const std::string value = subtracted.substr(equals + 3);
+  return in_words(subtracted.substr(name, equals - name)) + (is_number_text(value) ? " " : " = ") +
+         in_words(value);
 }
 
 /// Nothing where no condition has a difference.
@@ -468,7 +465,7 @@ std::vector<Picture> differences(const Source& source, const std::vector<Compone
            .draw = drawing(shared),
            .table = std::move(table),
            .note = sentences(
-               {bands_text(*shared),
+               {ranges_text(*shared),
                 "Conditions with one seed have the same training sets, and the MCSE is that of the "
                 "difference replicate by replicate.",
                 shared->layout.left_out})}};
@@ -526,7 +523,7 @@ Picture picture_of(const std::shared_ptr<ComponentsPicture>& shared, const std::
           .finding = components_finding(picture),
           .draw = drawing(shared),
           .table = components_table(picture),
-          .note = sentences({bands_text(picture), doubtful_text(picture),
+          .note = sentences({ranges_text(picture), doubtful_text(picture),
                              without_error_text(picture), picture.compared ? closed_forms_note : "",
                              without_place_text(picture), picture.layout.left_out})};
 }

@@ -185,8 +185,8 @@ std::vector<Picture> alike_figures(const Source& source) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (!all[i].found) continue;
     table.rows.push_back({matrices[i].title, pair_text(all[i].high),
-                          measured_number(all[i].highest), pair_text(all[i].low),
-                          measured_number(all[i].lowest)});
+                          measured_number(all[i].highest, 3), pair_text(all[i].low),
+                          measured_number(all[i].lowest, 3)});
     if (most == nullptr || all[i].highest > most->highest) most = &all[i], where = i;
   }
   return {

@@ -289,7 +289,7 @@ TEST(ReportPage, ShowsSlopesAndCrossingsAlongAKey) {
     {"name": "dim = 2", "lowest": 1, "points": [{"x": 1, "figure": {"value": 3, "mcse": 0.25}}]}],
     "crossings": [{"a": "dim = 1", "b": "dim = 2", "at": 1.5, "low": 1, "high": 2}]})";
   const std::string page = page_of_document(document);
-  EXPECT_TRUE(contains(page, "The lowest point of dim = 1 is at 1 (slope 1.00 ± 0.10)"));
+  EXPECT_TRUE(contains(page, "The lowest point of dim = 1 is at 1; of dim = 2 is at 1."));
   EXPECT_TRUE(contains(page, "dim = 1 and dim = 2 cross between 1 and 2."));
   // One curve has a slope; both have their points.
   EXPECT_EQ(count(page, "0.80 to 1.20"), 1u);
@@ -332,7 +332,7 @@ TEST(ReportPage, NamesBarsInFull) {
       page_of_document(R"({"headlab": {}, "results_id": "x", "conditions": [)" + conditions + "]}");
   const std::string bars = page.substr(page.find("id=\"figure-2\""));
   EXPECT_TRUE(contains(bars.substr(0, bars.find("</svg>")),
-                       ">sample size 100, kernel epanechnikov, spread epanechnikov100<"));
+                       ">sample size 100, kernel = epanechnikov, spread = epanechnikov100<"));
 }
 
 TEST(ReportPage, HasTheCommandsOfVerdicts) {

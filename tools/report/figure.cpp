@@ -90,9 +90,11 @@ std::string figure_html(const Picture& figure, std::size_t number) {
     caption += " " + element("span", {{"class", "note"}}, prose(note));
   }
   // The style shows the one that the window has room for.
+  const Canvas wide = figure.draw(page_width);
+  constexpr double tall = 900;  // its labels need most of a page
   std::string text =
-      element("div", {{"class", "wide"}},
-              figure.draw(page_width).svg(id, figure.title, figure.finding)) +
+      element("div", {{"class", wide.height() > tall ? "wide tall" : "wide"}},
+              wide.svg(id, figure.title, figure.finding)) +
       element("div", {{"class", "narrow"}},
               figure.draw(narrow_width).svg(id + "-narrow", figure.title, figure.finding)) +
       element("figcaption", caption) + "\n";
@@ -212,6 +214,13 @@ std::string percent_text(double share) {
   const double left = std::abs(1 - share);
   if (left > 1e-6 && left < 0.005) decimals = static_cast<int>(std::ceil(-std::log10(left))) - 2;
   return formatted("%.*f %%", decimals, 100 * share);
+}
+
+std::string bands_text(double widest, const std::string& see) {
+  constexpr double line_width = 1.8, min_seen = 4;  // in pixels
+  if (widest >= min_seen) return "Bands are ± 2 MCSE.";
+  return "Bands of ± 2 MCSE are " + std::string(widest < line_width ? "narrower" : "hardly wider") +
+         " than the lines: see " + see + ".";
 }
 
 std::string sentences(const std::vector<std::string>& all) {

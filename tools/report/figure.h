@@ -93,6 +93,10 @@ std::string estimate_text(const Estimate& estimate);
 /// "0.52 %" of a share of 1, "–" for what is undefined.
 std::string percent_text(double share);
 
+/// What bands show, and where they can be read that are too narrow to be seen.
+/// \param widest  band of the picture in pixels
+std::string bands_text(double widest, const std::string& see);
+
 /// Sentences joined by a space, the empty ones left out.
 std::string sentences(const std::vector<std::string>& all);
 

@@ -13,6 +13,14 @@
 namespace headlab::tools {
 namespace {
 
+TEST(Bands, AreSaidToBeTooNarrowToBeSeen) {
+  EXPECT_EQ(bands_text(6, "the table"), "Bands are ± 2 MCSE.");
+  EXPECT_EQ(bands_text(3, "the table"),
+            "Bands of ± 2 MCSE are hardly wider than the lines: see the table.");
+  EXPECT_EQ(bands_text(1, "the table"),
+            "Bands of ± 2 MCSE are narrower than the lines: see the table.");
+}
+
 TEST(ReportPage, KeepsTheRowsThatTheFindingNames) {
   constexpr std::size_t least = 97;  // a row that evenly spread ones pass over
   const auto page_with = [](double value) {
@@ -42,7 +50,7 @@ TEST(ReportPage, ShowsWhatIsComparedWithClosedForms) {
         remainder + R"(}, "z": {"mse": 1.5, "variance_term": -0.25}}}]})");
   };
   const std::string page = page_with("0.7");
-  EXPECT_TRUE(contains(page, "compared in 2 figures. The largest |z| is 1.5, of MSE."));
+  EXPECT_TRUE(contains(page, "compared in 2 figures. The largest |z| is 1.5 (MSE)."));
   EXPECT_TRUE(contains(page, "√(MCSE² + remainder² + rounding²)"));
   EXPECT_TRUE(contains(page, "Some remainders exceed the MCSE"));
   for (const char* cell : {">variance</td>", ">0.40</td>", ">0.70</td>", ">−0.25</td>"}) {

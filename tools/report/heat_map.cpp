@@ -101,12 +101,29 @@ int digits_apart(double low, double high) {
   return digits;
 }
 
-/// The numbers of a matrix, and whether a cell of this size has room for each of them.
-std::vector<std::string> cell_numbers(const HeadMatrix& matrix, int digits) {
+/// The numbers of cells, those to either side of a power of ten with as many decimals: "1.00" and
+/// "0.92".
+std::vector<std::string> cell_numbers(const std::vector<double>& values, int digits) {
   std::vector<std::string> numbers;
-  for (const double value : matrix.values) numbers.push_back(cell_number(value, digits));
+  std::size_t least = std::string::npos, most = 0;  // decimals
+  for (const double value : values) {
+    numbers.push_back(cell_number(value, digits));
+    if (!std::isfinite(value) || value == 0) continue;
+    const std::size_t point = numbers.back().find('.');
+    const std::size_t decimals = point == std::string::npos ? 0 : numbers.back().size() - point - 1;
+    least = std::min(least, decimals);
+    most = std::max(most, decimals);
+  }
+  const bool plain = std::ranges::none_of(
+      numbers, [](const std::string& number) { return number.find('e') != std::string::npos; });
+  if (!plain || most != least + 1) return numbers;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i]) || values[i] == 0) continue;
+    numbers[i] = with_minus_sign(formatted("%.*f", static_cast<int>(most), values[i]));
+  }
   return numbers;
 }
+/// Whether a cell of this size has room for each number.
 bool have_room(const std::vector<std::string>& numbers, double cell) {
   constexpr double room_beside_number = 1;
   double widest = 0;
@@ -132,7 +149,7 @@ void draw_matrix(Canvas& canvas, const Box& box, const HeadMatrix& matrix, const
   canvas.text({box.left - 6, box.bottom + 15}, "head", "end", "soft");
   draw_head_numbers(canvas, box, matrix.heads);
   if (digits == 0) return;
-  const std::vector<std::string> numbers = cell_numbers(matrix, digits);
+  const std::vector<std::string> numbers = cell_numbers(matrix.values, digits);
   for (std::size_t h = 0; h < matrix.heads; ++h) {
     for (std::size_t l = 0; l < matrix.heads; ++l) {
       canvas.text({box.left + (static_cast<double>(l) + 0.5) * cell,
@@ -318,7 +335,7 @@ Canvas draw_heat_maps(const HeatMapWords& words, const std::vector<HeadMatrix>& 
   const auto numbered = [&](const HeadMatrix& matrix) {
     return std::ranges::all_of(matrices, [&](const HeadMatrix& one) {
       return one.heads != matrix.heads ||
-             have_room(cell_numbers(one, digits), side / static_cast<double>(one.heads));
+             have_room(cell_numbers(one.values, digits), side / static_cast<double>(one.heads));
     });
   };
   for (std::size_t i = 0; i < matrices.size(); ++i) {
@@ -358,12 +375,11 @@ Canvas draw_map(const FigureMap& map, double width) {
   canvas.text({20, top - 9}, map.y_title, "start", "soft");
   canvas.open_group(formatted("transform=\"translate(%.1f %.2f) scale(%.4f %.4f)\"", box.left,
                               box.top + height / 2, cell, height));
-  std::vector<std::string> numbers;
+  const std::vector<std::string> numbers = cell_numbers(map.values, 3);
   double widest_number = 0;
   for (std::size_t i = 0; i < map.values.size(); ++i) {
     const int shade = shading(map.values[i]);
-    numbers.push_back(cell_number(map.values[i], 3));
-    widest_number = std::max(widest_number, text_width(numbers.back()));
+    widest_number = std::max(widest_number, text_width(numbers[i]));
     if (shade == 0) continue;
     canvas.path(
         "M" + std::to_string(i % map.x.size()) + " " + std::to_string(i / map.x.size()) + "h1",

@@ -73,6 +73,14 @@ TEST(HeatMap, HasNumbersThatCanBeRead) {
   }
 }
 
+TEST(HeatMap, HasOneNumberOfDecimals) {
+  const HeadMatrix matrix{.title = "a", .heads = 2, .values = {1, 0.92, 0.92, 1}, .errors = {}};
+  const std::string svg = draw_heat_maps({"cosine", ""}, {matrix}, 720).svg("id", "", "");
+  EXPECT_NE(svg.find(">1.00<"), std::string::npos) << svg;
+  EXPECT_NE(svg.find(">0.92<"), std::string::npos) << svg;
+  EXPECT_EQ(svg.find(">1.0<"), std::string::npos) << svg;
+}
+
 TEST(HeatMap, HasItsKeyInsideThePicture) {
   const HeadMatrix small{.title = "a", .heads = 2, .values = {9, -1, -1, 9}, .errors = {}};
   const HeadMatrix large{.title = "b", .heads = 2, .values = {9, 1, 1, 9}, .errors = {}};

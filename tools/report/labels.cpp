@@ -133,8 +133,50 @@ std::string in_lines(const std::string& text, std::size_t length) {
   return lines;
 }
 
+namespace {
+
+/// The text in lines, with "…" between its first and its last words where they are too few; empty
+/// where words have no room.
+std::string first_and_last_words(const std::string& text, std::size_t length, std::size_t lines) {
+  std::vector<std::string> words;
+  std::istringstream parts(text);
+  for (std::string word; parts >> word;) words.push_back(word);
+  if (std::ranges::any_of(words,
+                          [&](const auto& word) { return character_count(word) > length; })) {
+    return "";
+  }
+  const auto fits = [&](const std::string& label) {
+    return static_cast<std::size_t>(std::ranges::count(label, '\n')) < lines;
+  };
+  std::string label = in_lines(text, length);
+  // Words are left out from the middle of the label on.
+  for (std::size_t out = 1; !fits(label) && out + 2 <= words.size(); ++out) {
+    std::string some;
+    const std::size_t first = (words.size() - out + 1) / 2;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (i == first) some += " …";
+      if (i < first || i >= first + out) some += (i == 0 ? "" : " ") + words[i];
+    }
+    label = in_lines(some, length);
+  }
+  return fits(label) ? label : "";
+}
+
+}  // namespace
+
 std::vector<std::string> labels_in_lines(const std::vector<std::string>& texts, std::size_t length,
                                          std::size_t lines) {
+  std::vector<std::string> of_words;
+  for (const std::string& text : texts) {
+    of_words.push_back(first_and_last_words(text, length, lines));
+  }
+  const auto distinct = [](const std::vector<std::string>& all) {
+    return std::set(all.begin(), all.end()).size();
+  };
+  // Cut between words where that tells them apart, else within.
+  if (std::ranges::find(of_words, "") == of_words.end() && distinct(of_words) == distinct(texts)) {
+    return of_words;
+  }
   for (std::size_t most = length * lines;; --most) {
     std::vector<std::string> labels;
     for (const std::string& label : distinct_labels(texts, most)) {

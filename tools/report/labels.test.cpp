@@ -66,6 +66,20 @@ TEST(Labels, HaveLinesOfWholeWords) {
   EXPECT_NE(shorter[0], shorter[1]);
 }
 
+TEST(Labels, AreCutBetweenWords) {
+  EXPECT_EQ(
+      labels_in_lines({"heads of dimension 8 have less error than heads of dimension 2, sharper",
+                       "heads of dimension 16 have less bias than heads of dimension 8, sharper"},
+                      34, 2),
+      (Texts{"heads of dimension 8 have less …\nthan heads of dimension 2, sharper",
+             "heads of dimension 16 have less …\nthan heads of dimension 8, sharper"}));
+  // Within words where that alone tells them apart.
+  const Texts alike = labels_in_lines({"alpha beta gamma delta one epsilon zeta eta",
+                                       "alpha beta gamma delta two epsilon zeta eta"},
+                                      12, 2);
+  EXPECT_NE(alike[0], alike[1]);
+}
+
 /// A map of 84 mm over two keys of a sweep.
 Canvas small_map(const SweptKey& x, const SweptKey& y) {
   FigureMap map{.title = "mse", .x_title = x.words(), .y_title = y.words()};

@@ -49,9 +49,9 @@ struct DepthPanel {
   std::string title;
 };
 
-/// One metric of every series.
-void draw_panel(Canvas& canvas, const Box& box, const DepthPanel& panel,
-                const std::vector<DepthSeries>& all, bool with_floor) {
+/// One metric of every series; returns the width of the widest band in pixels.
+double draw_panel(Canvas& canvas, const Box& box, const DepthPanel& panel,
+                  const std::vector<DepthSeries>& all, bool with_floor) {
   std::vector<double> values;
   std::size_t layers = 1;
   for (const DepthSeries& one : all) {
@@ -76,7 +76,7 @@ void draw_panel(Canvas& canvas, const Box& box, const DepthPanel& panel,
   label_alike(ticks);
   draw_y_axis(canvas, axes, {panel.title, axes.y.ticks(5)});
   draw_x_axis(canvas, axes, {"layer", ticks});
-  double floor = std::nan("");
+  double floor = std::nan(""), widest = 0;
   for (const DepthSeries& one : all) {
     const std::string color = "c" + std::to_string(one.color);
     std::vector<Point> line, upper, lower, computed;
@@ -91,6 +91,7 @@ void draw_panel(Canvas& canvas, const Box& box, const DepthPanel& panel,
       const double room = band_errors * estimate.mcse;
       upper.push_back(axes.at(x, std::min(estimate.value + room, axes.y.high())));
       lower.push_back(axes.at(x, std::max(estimate.value - room, axes.y.low())));
+      widest = std::max(widest, lower.back().y - upper.back().y);
     }
     canvas.band(upper, lower, "band " + color);
     canvas.polyline(line, "line " + color);
@@ -99,27 +100,35 @@ void draw_panel(Canvas& canvas, const Box& box, const DepthPanel& panel,
     for (const Point& at : line) canvas.mark(one.color, at, false, radius);
     if (with_floor) floor = std::fmax(floor, one.floor());
   }
-  if (!std::isfinite(floor)) return;
+  if (!std::isfinite(floor)) return widest;
   canvas.line({box.left, axes.y(floor)}, {box.right, axes.y(floor)}, "target c0");
   canvas.text({box.left + 8, axes.y(floor) + 15}, "plain float64 ends here", "start", "halo");
+  return widest;
 }
 
-Canvas draw_layers(const std::vector<DepthPanel>& panels, const std::vector<DepthSeries>& all,
-                   bool with_floor, double width) {
+struct DrawnLayers {
+  Canvas canvas;
+  double widest_band = 0;  ///< in pixels
+};
+
+DrawnLayers draw_layers(const std::vector<DepthPanel>& panels, const std::vector<DepthSeries>& all,
+                        bool with_floor, double width) {
   std::vector<LegendEntry> legend;
   for (const DepthSeries& one : all) {
     if (!one.name.empty()) legend.push_back({one.color, one.name, false, true});
   }
   const double top = legend.empty() ? 4 : legend_height(width, legend);
   const double cell = panel_height + 70;
-  Canvas canvas = canvas_of_panels(panels.size(), width, top, cell, legend);
+  DrawnLayers drawn{canvas_of_panels(panels.size(), width, top, cell, legend)};
   const std::vector<Box> cells = panel_cells(panels.size(), width, top, cell);
   for (std::size_t p = 0; p < panels.size(); ++p) {
     const double y = cells[p].top + 18;
-    draw_panel(canvas, {cells[p].left + 70, y, cells[p].right - 16, y + panel_height}, panels[p],
-               all, with_floor);
+    const double band =
+        draw_panel(drawn.canvas, {cells[p].left + 70, y, cells[p].right - 16, y + panel_height},
+                   panels[p], all, with_floor);
+    drawn.widest_band = std::max(drawn.widest_band, band);
   }
-  return canvas;
+  return drawn;
 }
 
 Table table_of(const std::vector<DepthPanel>& panels, const std::vector<DepthSeries>& all) {
@@ -180,9 +189,11 @@ std::vector<Picture> layers_figures(const Source& source) {
   const bool has_errors = std::ranges::any_of(all, [](const DepthSeries& one) {
     return number_of(member(*one.condition, "replicates")) >= min_replicates_for_mcse;
   });
-  const std::string bands =
-      sentences({std::string(has_errors ? "Bands are ± 2 Monte Carlo standard errors." : ""),
-                 compared ? "Finely dotted: closed forms." : ""});
+  const auto note_of = [&](const std::vector<DepthPanel>& panels, bool with_floor) {
+    const double widest = draw_layers(panels, all, with_floor, page_width).widest_band;
+    return sentences({has_errors ? bands_text(widest, "the table") : "",
+                      compared ? "Finely dotted: closed forms." : "", left_out});
+  };
   const std::vector<DepthPanel> residual = {{"log_residual", metric_words("log_residual")}};
   std::vector<DepthPanel> others;
   for (const std::string& metric : drawn_layer_metrics()) {
@@ -204,15 +215,16 @@ std::vector<Picture> layers_figures(const Source& source) {
        .finding = sentences(
            {finding(all, "log_residual", "The log residual log |R|"),
             floors ? "Below the dashed line plain float64 arithmetic could not see them." : ""}),
-       .draw = [=](double width) { return draw_layers(residual, all, true, width); },
+       .draw = [=](double width) { return draw_layers(residual, all, true, width).canvas; },
        .table = table_of(residual, all),
-       .note = sentences({bands, left_out})});
+       .note = note_of(residual, true)});
   if (others.empty()) return pictures;
-  pictures.push_back({.title = "Tokens and attention over depth",
-                      .finding = finding(all, "cosine", "The mean cosine of two tokens"),
-                      .draw = [=](double width) { return draw_layers(others, all, false, width); },
-                      .table = table_of(others, all),
-                      .note = sentences({bands, left_out})});
+  pictures.push_back(
+      {.title = "Tokens and attention over depth",
+       .finding = finding(all, "cosine", "The mean cosine of two tokens"),
+       .draw = [=](double width) { return draw_layers(others, all, false, width).canvas; },
+       .table = table_of(others, all),
+       .note = note_of(others, false)});
   return pictures;
 }
 

@@ -32,13 +32,6 @@ std::string class_of_cell(const std::string& text, bool first) {
   return "";
 }
 
-/// Where a wide table has to fit, the errors of its estimates have lines of their own.
-std::string cell_html(const std::string& text) {
-  const std::size_t sign = text.find(" ± ");
-  if (sign == std::string::npos) return prose(text);
-  return prose(text.substr(0, sign)) + " " + prose(text.substr(sign + 1));
-}
-
 /// Characters in front of the decimal point of a number or an estimate, nothing for words.
 std::optional<std::size_t> whole_part(const std::string& cell) {
   std::string plain = cell;
@@ -63,6 +56,16 @@ std::vector<std::size_t> missing_in_front(const Table& table, std::size_t column
   const std::size_t most = fronts.empty() ? 0 : *std::ranges::max_element(fronts);
   for (std::size_t& front : fronts) front = most - front;
   return fronts;
+}
+
+/// A name that lines may break behind the signs that join its parts.
+std::string with_breaks(const std::string& name) {
+  std::string html;
+  for (const char c : name) {
+    html += c;
+    if (c == '/' || c == '_' || c == '.') html += "<wbr/>";
+  }
+  return html;
 }
 
 constexpr std::size_t longest_whole = 32;  ///< characters that fit in a narrow window
@@ -169,7 +172,8 @@ std::string code_element(const std::string& text) {
   std::string html;
   for (std::string word; std::getline(words, word, ' ');) {
     const bool whole = character_count(word) <= longest;
-    html += (html.empty() ? "" : " ") + (whole ? element("span", escaped(word)) : escaped(word));
+    html += (html.empty() ? "" : " ") +
+            (whole ? element("span", escaped(word)) : with_breaks(escaped(word)));
   }
   return element("code", html);
 }
@@ -209,7 +213,7 @@ std::string table_element(const Table& table) {
         attributes.emplace_back("style",
                                 "padding-left:calc(.35rem + " + std::to_string(front) + "ch)");
       }
-      cells += element(i == 0 ? "th" : "td", attributes, cell_html(row[i]));
+      cells += element(i == 0 ? "th" : "td", attributes, prose(row[i]));
     }
     rows += element("tr", cells) + "\n";
   }

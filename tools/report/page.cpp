@@ -43,15 +43,15 @@ code{overflow-wrap:anywhere}code,pre{font:13px/1.45 ui-monospace,"Liberation Mon
 sub,sup{line-height:0}math{math-style:normal}
 @supports (display:inline math){msub,msup,msubsup{display:inline-block}:is(msub,msup,msubsup)>*{display:inline math}
 :is(msub,msup,msubsup)>:not(:first-child){font-size:.72em;math-depth:0}:is(msub,msubsup)>:nth-child(2){vertical-align:-.3em}msup>:last-child,msubsup>:last-child{vertical-align:.5em}msup:has(>:first-child mfrac)>:last-child{vertical-align:top}}
-.n,.whole{white-space:nowrap}th:nth-last-child(n+8)~td.n>.whole:last-child{display:block}.long{overflow-wrap:anywhere}.scroll tbody th:not(.n){min-width:9em}.files{columns:23rem}.symbols{columns:15rem}.symbols div{break-inside:avoid;padding-left:1.2rem;text-indent:-1.2rem}.symbols dt,.symbols dd{display:inline;margin:0}code span{white-space:nowrap}dd{overflow-x:auto;overflow-y:hidden;padding-top:.4rem;margin-top:-.4rem}
+.n,.whole{white-space:nowrap}.long{overflow-wrap:anywhere}.scroll tbody th:not(.n){min-width:9em}.files{columns:23rem}.symbols{columns:15rem}.symbols div{break-inside:avoid;padding-left:1.2rem;text-indent:-1.2rem}.symbols dt,.symbols dd{display:inline;margin:0}code span{white-space:nowrap}dd{overflow-x:auto;overflow-y:hidden;padding-top:.4rem;margin-top:-.4rem}
 summary{cursor:pointer;color:var(--soft);font-size:.9rem}a{color:var(--c1)}
 .c0{--k:var(--c0)}.c1{--k:var(--c1)}.c2{--k:var(--c2)}.c3{--k:var(--c3)}.c4{--k:var(--c4)}.c5{--k:var(--c5)}.c6{--k:var(--c6)}
 )";
 
 /// On paper what can be folded is open, tables break between rows under repeated heads, and a
-/// picture leaves room on its page for a heading and its caption.
+/// picture leaves room on its page for a heading, a small table and its caption.
 constexpr const char* print_style = R"(
-body{max-width:none;padding:0;font-size:10.5pt}svg{max-height:195mm}.scroll,details .scroll{overflow:visible;width:auto;max-width:none}pre{box-decoration-break:clone;-webkit-box-decoration-break:clone}
+body{max-width:none;padding:0;font-size:10.5pt}svg{max-height:140mm}.tall svg{max-height:195mm}.scroll,details .scroll{overflow:visible;width:auto;max-width:none}pre{box-decoration-break:clone;-webkit-box-decoration-break:clone}
 svg,figcaption,tr,dt,li,thead,summary,pre,dd:has(.note),table:not(.claims):not(:has(tr:nth-child(13))){break-inside:avoid}h2,h3,summary,.caption,td p{break-after:avoid}td code,.claims .note{font-size:inherit}figure>div,dt,p:has(+dl){break-after:avoid}
 dd{overflow:visible}.files{columns:2}table{font-size:7.5pt}table:has(th:nth-child(7)){font-size:6.5pt}table:has(th:nth-child(9)){font-size:5.5pt}.files code{font-size:6.4pt}th,td{padding:.15rem .3rem}.claims tr{break-inside:auto}pre{font-size:8pt}
 thead{display:table-header-group}nav{display:none}summary{list-style:none;font-weight:600}

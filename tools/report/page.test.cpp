@@ -141,8 +141,8 @@ TEST(ReportPage, DefinesTheStagesInForce) {
                 "[sweep]\n\"heads.mechanism.keep\" = [{ top = 20 }, { top = 3 }, { ratio = 0.1 }, "
                 "{ block = 2, top = 2, by = \"pooled\", union = true }]\n");
   EXPECT_EQ(count(swept, "<strong>keep</strong>"), 3u);
-  EXPECT_TRUE(contains(swept, "Only where keep is top=3."));
-  EXPECT_TRUE(contains(swept, "Only where keep is ratio=0.1."));
+  EXPECT_TRUE(contains(swept, "Only where keep is top 3."));
+  EXPECT_TRUE(contains(swept, "Only where keep is ratio 0.1."));
   EXPECT_TRUE(contains(swept, "mean key of"));
   EXPECT_TRUE(contains(swept, "<mi>ratio</mi>"));
 }

@@ -164,7 +164,13 @@ std::vector<Tick> Scale::decade_ticks(int about) const {
   // One or two of them leave an end of the axis without a number.
   if (few.size() >= std::min<std::size_t>(3, static_cast<std::size_t>(std::max(about, 1))))
     return few;
-  return multiples({1, 2, 3, 4, 5, 6, 7, 8, 9});
+  const std::vector<Tick> all = multiples({1, 2, 3, 4, 5, 6, 7, 8, 9});
+  double widest = 0;
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    widest = std::max(widest, std::log10(all[i].value / all[i - 1].value));
+  }
+  // "0.09", "0.10" and "0.20" leave most of an axis without a number.
+  return widest > decades / 2 ? multiples({1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9}) : all;
 }
 
 bool has_place(ScaleKind kind, double value) {

@@ -32,6 +32,14 @@ void expect_good_ticks(const Scale& scale) {
   }
 }
 
+TEST(Scale, OfLessThanADecadeHasTicksAllAlong) {
+  std::vector<std::string> labels;
+  for (const Tick& tick : Scale(ScaleKind::logarithmic, 0.085, 0.22, 0, 100).ticks(5)) {
+    labels.push_back(tick.label);
+  }
+  EXPECT_EQ(labels, (std::vector<std::string>{"0.09", "0.10", "0.12", "0.15", "0.20"}));
+}
+
 TEST(Scale, MarksRoundNumbers) {
   const std::vector<Tick> ticks = Scale(ScaleKind::linear, 0, 1, 0, 100).ticks();
   ASSERT_EQ(ticks.size(), 6u);

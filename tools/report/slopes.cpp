@@ -62,8 +62,7 @@ SlopesOverN slopes_over_n(
     FittedSlope one;
     for (std::size_t k = 0; k < sweep.keys.size(); ++k) {
       if (k == n || k == least) continue;
-      one.setting += (one.setting.empty() ? "" : ", ") + sweep.short_key(k) + " " +
-                     sweep.keys[k].levels[others[k]].text;
+      one.setting += (one.setting.empty() ? "" : ", ") + sweep.level_words(k, others[k]);
     }
     Curve curve;
     for (const auto& [level, mse] : points) {

@@ -171,7 +171,7 @@ std::vector<std::string> law_texts(const std::vector<const Value*>& values) {
         for (std::size_t j = 0; j < same.size(); ++j) {
           if (values[same[j]]->find(key) == nullptr) continue;
           std::string& text = texts[same[j]];
-          text += (text.empty() ? "" : " ") + in_words(key) + "=" + in_words(words[j]);
+          text += (text.empty() ? "" : " ") + in_words(key) + " " + in_words(words[j]);
         }
       }
     }
@@ -276,12 +276,16 @@ std::string Sweep::short_key(std::size_t key) const {
   return in_words(text);
 }
 
+std::string Sweep::level_words(std::size_t key, std::size_t level) const {
+  const Level& one = keys[key].levels[level];
+  return short_key(key) + (std::isnan(one.number) ? " = " : " ") + one.text;
+}
+
 std::string Sweep::text_of_keys(std::size_t condition, const std::vector<bool>& wanted) const {
   std::string text;
   for (std::size_t k = 0; k < keys.size(); ++k) {
     if (!wanted[k]) continue;
-    text +=
-        (text.empty() ? "" : ", ") + short_key(k) + " " + keys[k].levels[places[condition][k]].text;
+    text += (text.empty() ? "" : ", ") + level_words(k, places[condition][k]);
   }
   return text;
 }
@@ -454,8 +458,7 @@ Layout layout_of(const Sweep& sweep, std::size_t panels, std::size_t points) {
     std::string title;
     for (std::size_t k = 0; k < sweep.keys.size(); ++k) {
       if (k == layout.along_number) continue;
-      title += (title.empty() ? "" : ", ") + sweep.short_key(k) + " " +
-               sweep.keys[k].levels[others[k]].text;
+      title += (title.empty() ? "" : ", ") + sweep.level_words(k, others[k]);
     }
     if (layout.along != nullptr) {
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(layout.along_number));

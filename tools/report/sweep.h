@@ -31,7 +31,7 @@ struct SweptKey {
   std::string words() const;
 };
 
-/// Short texts that tell values apart: "0.5", "haar", "normal df=3", "(2, …, 2)".
+/// Short texts that tell values apart: "0.5", "haar", "normal df 3", "(2, …, 2)".
 std::vector<std::string> level_texts(const std::vector<const Value*>& values);
 
 /// A value as tables and files have it: as the scenario writes it, a string without its quotes.
@@ -46,7 +46,9 @@ struct Sweep {
 
   /// The last part of a key in words where no other ends in it: "n" of "data.n"; else all of it.
   std::string short_key(std::size_t key) const;
-  /// "n 50, count 4"
+  /// A key with one of its values: "n 50", "order = together".
+  std::string level_words(std::size_t key, std::size_t level) const;
+  /// "n 50, order = together"
   std::string condition_text(std::size_t condition) const;
   /// The same of some conditions, without the keys that have one value in all of them.
   std::vector<std::string> condition_texts(const std::vector<std::size_t>& conditions) const;

@@ -39,7 +39,7 @@ TEST(Sweep, OrdersNumbersAndKeepsLawsTogether) {
   EXPECT_EQ(sweep.keys[1].key, "s");
   EXPECT_FALSE(sweep.keys[1].numeric);
   EXPECT_EQ(sweep.keys[1].levels[1].text, "angles");
-  EXPECT_EQ(sweep.condition_text(1), "n 50, s haar");
+  EXPECT_EQ(sweep.condition_text(1), "n 50, s = haar");
 }
 
 TEST(Sweep, TellsLawsOfOneNameApartByWhatDiffers) {
@@ -50,7 +50,7 @@ TEST(Sweep, TellsLawsOfOneNameApartByWhatDiffers) {
   const Value one = parse_json(R"({"law": "a", "p": 1, "q": 5})").value();
   const Value two = parse_json(R"({"law": "a", "p": 2, "q": 5})").value();
   const Value three = parse_json(R"({"law": "b"})").value();
-  EXPECT_EQ(level_texts({&one, &two, &three}), (std::vector<std::string>{"a p=1", "a p=2", "b"}));
+  EXPECT_EQ(level_texts({&one, &two, &three}), (std::vector<std::string>{"a p 1", "a p 2", "b"}));
 }
 
 TEST(Sweep, WritesNumbersWithAMinusSign) {
@@ -65,7 +65,7 @@ TEST(Sweep, LabelsMakeTheAxis) {
       {R"({"n": 50, "labels": {"size": "small"}})", R"({"n": 200, "labels": {"size": "large"}})"}));
   ASSERT_EQ(sweep.keys.size(), 1u);
   EXPECT_EQ(sweep.keys[0].title(), "labels.size (with n)");
-  EXPECT_EQ(sweep.condition_text(1), "size large");
+  EXPECT_EQ(sweep.condition_text(1), "size = large");
   // Of other texts the number does.
   const Sweep other = sweep_of(
       conditions_of({R"({"n": 50, "a": {"size": "s"}})", R"({"n": 200, "a": {"size": "l"}})"}));
@@ -81,7 +81,7 @@ TEST(Sweep, TakesAnArrayOfOneNumberForThatNumber) {
   // Of arrays of several lengths each is what was written.
   const Sweep lengths = sweep_of(conditions_of({R"({"a": [0.5, 0.5]})", R"({"a": [1.0]})"}));
   EXPECT_FALSE(lengths.keys.at(0).numeric);
-  EXPECT_EQ(lengths.condition_text(0), "a (0.5, 0.5)");
+  EXPECT_EQ(lengths.condition_text(0), "a = (0.5, 0.5)");
   const Sweep mixed = sweep_of(conditions_of({R"({"a": [30, 30]})", R"({"a": 60})"}));
   EXPECT_TRUE(mixed.keys.at(0).numeric);
   const Sweep alike =
@@ -167,15 +167,15 @@ TEST(Sweep, HasPanelsOfEvenlySpreadLevelsOfEveryKey) {
   for (const Panel& panel : layout.panels) titles.push_back(panel.title);
   EXPECT_EQ(titles,
             (std::vector<std::string>{
-                "kernel gaussian, bandwidth 0.4", "kernel gaussian, bandwidth 0.6",
-                "kernel gaussian, bandwidth 0.8", "kernel epanechnikov, bandwidth 0.4",
-                "kernel epanechnikov, bandwidth 0.6", "kernel epanechnikov, bandwidth 0.8"}));
+                "kernel = gaussian, bandwidth 0.4", "kernel = gaussian, bandwidth 0.6",
+                "kernel = gaussian, bandwidth 0.8", "kernel = epanechnikov, bandwidth 0.4",
+                "kernel = epanechnikov, bandwidth 0.6", "kernel = epanechnikov, bandwidth 0.8"}));
   // Laws with bandwidths of their own are one key.
   const Sweep own = sweep_of(conditions_of({R"({"kernel": {"law": "gaussian", "bandwidth": 1}})",
                                             R"({"kernel": {"law": "gaussian", "bandwidth": 2}})",
                                             R"({"kernel": {"law": "laplace", "bandwidth": 3}})"}));
   ASSERT_EQ(own.keys.size(), 1u);
-  EXPECT_EQ(own.condition_text(0), "kernel gaussian bandwidth=1");
+  EXPECT_EQ(own.condition_text(0), "kernel = gaussian bandwidth 1");
 }
 
 TEST(Sweep, LeavesOutWhatAllShare) {
