@@ -92,8 +92,9 @@ std::vector<std::string> explanation(const VerdictRow& row) {
         (same ? "" : figure_label(c.figures[1]) + " ") + figure_text(c.second) + ", difference " +
         figure_text(c.difference) + ", z = difference / MCSE = " + short_number(c.z);
     for (const auto& [name, values] : c.closed_form) {
-      line += "; " + name + " " + short_number(values.first) + " against " +
-              short_number(values.second);
+      // As many digits as the words of the comparison have.
+      line += "; " + name + " " + short_number(values.first, 6) + " against " +
+              short_number(values.second, 6);
     }
     if (!c.replay.empty()) line += "; again: " + c.replay;
     lines.push_back(line);

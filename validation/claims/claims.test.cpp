@@ -37,7 +37,7 @@ void expect_unit(const VerdictRow& row) {
       continue;
     }
     EXPECT_TRUE(std::ranges::any_of(
-        std::array{"relative", "minus", "in units of"},
+        std::array{"relative", "minus", "in units of", "by more than"},
         [&](const char* word) { return one.what.find(word) != std::string::npos; }))
         << one.what;
   }

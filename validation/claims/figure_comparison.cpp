@@ -140,11 +140,6 @@ Comparison in_shares_of(const Jackknifed& figure, Comparison comparison,
   return comparison;
 }
 
-void set_observed(Comparison& comparison, Relation relation, double value, double number) {
-  comparison.observed = relation == Relation::at_least ? number : value;
-  comparison.expected = relation == Relation::at_least ? value : number;
-}
-
 /// Adds the counterexample that `low` is not at most `high`, or not equal to it.
 FigureComparison with_counterexample(Experiment& experiment, Comparison comparison,
                                      const FigureAt& low, const FigureAt& high) {
@@ -263,8 +258,8 @@ Comparison against_number(Experiment& experiment, std::string what,
   }
   comparison.theory_error = theory_error / unit;
   if (terms.size() == 2) take_as_same(experiment, terms[0], terms[1], comparison);
-  const double value = quotient ? quotient->top.value / quotient->bottom.value : figure.value;
-  set_observed(comparison, relation, value, number);
+  comparison.observed = quotient ? quotient->top.value / quotient->bottom.value : figure.value;
+  comparison.expected = number;
   std::vector<const FigureAt*> sides;
   for (const FigureAt& term : terms) sides.push_back(&term);
   return with_doubts(experiment, std::move(comparison), sides);
@@ -289,7 +284,8 @@ Comparison slope_against_number(Experiment& experiment, const std::string& what,
   }
   const Jackknifed slope = slope_of(curve);
   Comparison comparison = of_number(what, slope, relation, number, margin, counts);
-  set_observed(comparison, relation, slope.value, number);
+  comparison.observed = slope.value;
+  comparison.expected = number;
   if (!is_positive) comparison.open = near_zero_denominator;
   return with_doubts(experiment, std::move(comparison), sides);
 }

@@ -115,8 +115,8 @@ std::vector<Finding> path(Experiment& experiment) {
       if (heads != experiment.condition(i + 1).heads) continue;  // another path begins
       const OrderedPair pair = ordered_pair(experiment, index, i + 1, i);
       std::ostringstream what;
-      what << "MSE at index " << pair.lower << " minus MSE at " << pair.higher << ", " << heads
-           << " heads, relative to the former";
+      what << "MSE at index " << pair.higher << " less than MSE at index " << pair.lower << ", "
+           << heads << " heads, relative to the latter";
       compare_pair(experiment, pair, what.str(), finding);
     }
     findings.push_back(std::move(finding));
@@ -159,9 +159,8 @@ std::vector<Finding> between(Experiment& experiment) {
     for (const OrderedPair& pair : ordered[f]) {
       const Condition& diverse = experiment.condition(pair.diverse);
       std::ostringstream what;
-      what << "MSE of the plainer heads minus that of the more diverse, index " << pair.lower
-           << " and " << pair.higher << ", " << diverse.heads << " heads, d_k = " << diverse.k
-           << ", relative to the former";
+      what << "MSE at index " << pair.higher << " less than MSE at index " << pair.lower << ", "
+           << diverse.heads << " heads, d_k = " << diverse.k << ", relative to the latter";
       compare_pair(experiment, pair, what.str(), finding);
     }
     findings.push_back(std::move(finding));

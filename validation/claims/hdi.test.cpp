@@ -109,10 +109,11 @@ TEST(HdiClaim, ACounterexampleIsThatOfTheComparisonThatRefutes) {
       const Counterexample& found = *row.counterexample;
       EXPECT_NEAR(row.decisive.effect.value, -found.difference.value / found.second.value, 1e-12)
           << scenario << ", " << row.index;
-      // It has the index of both.
+      // It has the index of both, in the order of the comparison.
       ASSERT_EQ(found.closed_form.size(), 1U);
-      EXPECT_NE(row.decisive.what.find(formatted("%.6g", found.closed_form[0].second.first)),
-                std::string::npos)
+      const auto [first, second] = found.closed_form[0].second;
+      EXPECT_TRUE(row.decisive.what.starts_with(
+          formatted("MSE at index %.6g less than MSE at index %.6g, ", first, second)))
           << row.decisive.what;
     }
   }
@@ -125,6 +126,8 @@ TEST(SpecializationClaim, AnIndexThatRisesTooLittleHasNoCounterexampleOfTheError
     EXPECT_FALSE(row.counterexample);
     EXPECT_NEAR(row.decisive.expected - row.decisive.observed - 0.2, row.decisive.effect.value,
                 1e-12);
+    EXPECT_EQ(row.decisive.what,
+              "index " + row.index + " at the start less than after training by more than 0.2");
     EXPECT_EQ(row.decisive.replicates, 512U);
     EXPECT_EQ(row.replicates, 2048U);
   }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/files/document.h"
 #include "engine/run/learned_heads.h"
 #include "engine/run/simulate.h"
 #include "engine/scenario/subspaces.h"
@@ -27,10 +28,13 @@ namespace {
 /// Replicates whose heads are looked at: an index differs little between fits.
 constexpr std::uint64_t index_replicates = 512;
 
-/// "The change is more than the margin."
-Comparison more_than_margin(std::string what, const Jackknifed& change,
-                            const Experiment& experiment, std::span<const double> counts) {
-  return at_least_zero(std::move(what), change - experiment.margin(), 1, 0, counts);
+/// "a less than b by more than the margin of the claim", which the words name: what is allowed
+/// beyond that is nothing.
+/// \param room  b - a
+Comparison less_by_more(const std::string& what, const Jackknifed& room,
+                        const Experiment& experiment, std::span<const double> counts) {
+  return at_least_zero(what + " by more than " + number_text(experiment.margin()),
+                       room - experiment.margin(), 1, 0, counts);
 }
 
 /// Adds the relative fall of the error from condition 0 to condition 1, on the same training sets.
@@ -38,7 +42,8 @@ void add_error_falls(Experiment& experiment, const std::string& what, Finding& f
   const Jackknifed& before = experiment.observed(0).mse;
   const Jackknifed& after = experiment.observed(1).mse;
   Comparison comparison =
-      more_than_margin(what, (before - after) / before, experiment, experiment.node_counts());
+      less_by_more(what + ", relative to the latter,", (before - after) / before, experiment,
+                   experiment.node_counts());
   if (contradicts(comparison)) {
     finding.counterexamples.emplace(finding.comparisons.size(),
                                     counterexample_of(experiment, 1, 0));
@@ -118,12 +123,12 @@ std::vector<Finding> diversifies(Experiment& experiment) {
     for (std::size_t r = 0; r < rise.size(); ++r) rise[r] -= before[r];
     Finding finding{.index = index, .comparisons = {}};
     Comparison rises =
-        more_than_margin("rise of the index " + index + " over training minus the margin",
-                         mean_of(rise), experiment, std::vector<double>(rise.size(), 1.0));
+        less_by_more("index " + index + " at the start less than after training", mean_of(rise),
+                     experiment, std::vector<double>(rise.size(), 1.0));
     rises.observed = start.value;
     rises.expected = end.value;
     finding.comparisons.push_back(std::move(rises));
-    add_error_falls(experiment, "relative fall of the MSE over training minus the margin", finding);
+    add_error_falls(experiment, "MSE after training less than MSE at the start", finding);
     std::ostringstream note;
     note.precision(3);
     note << "Mean " << index << " index " << start.value << " at the start, " << end.value
@@ -141,7 +146,7 @@ std::vector<Finding> pays(Experiment& experiment) {
     throw InvalidInput("the second condition must ask for more diversity than the first");
   }
   Finding finding;
-  add_error_falls(experiment, "relative fall of the MSE by the penalty minus the margin", finding);
+  add_error_falls(experiment, "MSE with the penalty less than MSE without it", finding);
   std::ostringstream note;
   note.precision(3);
   note << "Mean chordal index "

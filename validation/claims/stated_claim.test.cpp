@@ -199,6 +199,14 @@ TEST(StatedClaims, UnitOfTheNoise) {
   const VerdictRow row = verdict(of + "\nunit = \"s2/n\"");
   EXPECT_EQ(row.verdict, Verdict::supported);
   EXPECT_NEAR(row.decisive.observed, 1, 0.05);
+  // Whichever way a number bounds a figure, the figure is what was observed.
+  for (const char* relation : {"at_most", "at_least"}) {
+    const VerdictRow bounded =
+        verdict("of = " + one_figure("head_covariance_mean", 2, "orthogonal") + "\n" + relation +
+                " = 7\nmargin = 0.05\nunit = \"s2/n\"");
+    EXPECT_NEAR(bounded.decisive.observed, 1, 0.05) << relation;
+    EXPECT_EQ(bounded.decisive.expected, 7) << relation;
+  }
   // The closed form has the same unit.
   const VerdictRow form = verdict("of = " + one_figure("head_covariance_mean", 2, "orthogonal") +
                                   "\nequals_theory = \"exact\"\nmargin = 0.05\nunit = \"s2/n\"");

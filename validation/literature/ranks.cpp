@@ -46,8 +46,8 @@ std::vector<Finding> keeps_affine_rank(Experiment& experiment) {
       const NormedRanks ranks = normed_ranks(thousandths(stack_tokens(plan, set)), norm.kind,
                                              {std::llround(norm.epsilon * 1e6), 1});
       add_rank(experiment,
-               "affine rank after the norm, condition " + std::to_string(i + 1) + ", tokens " +
-                   std::to_string(set + 1),
+               "affine rank after the norm, condition #" + std::to_string(i) + ", tokens #" +
+                   std::to_string(set),
                ranks.after, ranks.before, finding);
     }
   }
@@ -82,7 +82,7 @@ std::vector<Finding> stays_inside(Experiment& experiment) {
     const IntegerMatrix tokens = thousandths(stack_tokens(plan, draw));
     const IntegerMatrix value =
         thousandths(value_map(*plan.stack, {.seed = plan.seed, .replicate = draw}, 0, 0, plan.d));
-    add_rank(experiment, "dimensions outside the span of tokens " + std::to_string(draw + 1),
+    add_rank(experiment, "dimensions outside the span of tokens #" + std::to_string(draw),
              dimensions_outside_span(tokens, attention * tokens * value), 0, finding);
   }
   return {std::move(finding)};
@@ -99,7 +99,7 @@ std::vector<Finding> lifts_to_full_rank(Experiment& experiment) {
                                             thousandths(1000 * mlp.bias), thousandths(mlp.output));
     // The branch has three factors of 1000, the tokens one.
     const IntegerMatrix image = moved + (1000 * 1000 - 1) * tokens;
-    add_rank(experiment, "rank after MLP " + std::to_string(draw + 1), exact_rank(image),
+    add_rank(experiment, "rank after MLP #" + std::to_string(draw), exact_rank(image),
              static_cast<int>(experiment.plan().n), finding);
   }
   return {std::move(finding)};
@@ -133,7 +133,7 @@ std::vector<Finding> hides_all_but_one(Experiment& experiment, bool reads_out) {
           (projection * drawn_weights(from, Purpose::query_weights, second_layer, plan.d, maps.k))
               .eval();
     }
-    add_rank(experiment, "nullity, weights " + std::to_string(draw + 1),
+    add_rank(experiment, "nullity, weights #" + std::to_string(draw),
              n * (heads * maps.value_dim - exact_rank(projection)), claimed, finding);
   }
   return {std::move(finding)};
