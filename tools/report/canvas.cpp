@@ -26,6 +26,18 @@ std::vector<Tick> with_short_labels(std::vector<Tick> ticks) {
   return ticks;
 }
 
+/// "b²" of "b^2".
+std::string with_squares(std::string text) {
+  for (std::size_t at = 1; at + 1 < text.size(); ++at) {
+    const bool is_square =
+        text.compare(at, 2, "^2") == 0 &&
+        std::isalpha(static_cast<unsigned char>(text[at - 1])) != 0 &&
+        (at + 2 == text.size() || std::isalnum(static_cast<unsigned char>(text[at + 2])) == 0);
+    if (is_square) text.replace(at, 2, "²");
+  }
+  return text;
+}
+
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
     text.replace(at, from.size(), to);
@@ -236,7 +248,7 @@ void Canvas::mark(std::size_t color, Point at, bool hollow, double radius) {
 
 void Canvas::text(Point at, const std::string& written, const char* anchor,
                   const std::string& classes, double turn) {
-  const std::string text = with_powers(written);
+  const std::string text = with_squares(with_signs(written));
   const bool starts = std::string_view(anchor) == "start", ends = std::string_view(anchor) == "end";
   std::string content;
   if (text.find('\n') == std::string::npos) {

@@ -194,6 +194,23 @@ TEST(ReportPage, NamesTheFiguresOfACounterexample) {
                        "MSE 1.00 ± 0.10 against variance term 2.00 ± 0.10, z = 7"));
 }
 
+TEST(ReportPage, VerdictsHaveWholeLabelsAndSayWhatIsAlgebra) {
+  const auto verdict = [](const char* claim, const char* outcome, const char* file) {
+    return std::string(R"({"claim": ")") + claim +
+           R"(", "form": "growth, sqrt_dim", "kernel": "softmax", "signal": true, "margin": 0.1,
+      "effect": {"value": 50, "mcse": 0.01, "of": "x", "zone": "one-sided"}, "verdict": ")" +
+           outcome + R"(", "scenario": "a/)" + file + ".toml\"}";
+  };
+  const std::string page = page_of_document(
+      R"({"headlab": {}, "claims": [)" +
+      verdict("scaling_law", "supported", "scaling_law_growth_sqrt_dim_single_index") + "," +
+      verdict("scaling_law", "supported", "scaling_law_growth_sqrt_dim_additive") + "," +
+      verdict("identity", "identity", "one") + "]}");
+  EXPECT_FALSE(contains(page, "…"));
+  const std::string words = as_read(page);
+  EXPECT_TRUE(contains(words, "identity: growth, sqrt_dim (softmax, signal): true by algebra"));
+}
+
 TEST(ReportPage, ACounterexampleNamesItsComparisonAndScenario) {
   const auto verdict = [](const char* file, const char* more) {
     return std::string(R"({"claim": "c", "form": "f", "kernel": "gaussian", "verdict": "refuted",
@@ -450,7 +467,9 @@ TEST(VerdictFigure, HasArrowsForWhatLiesFarBeyond) {
     }
     return page_of_document(R"({"headlab": {}, "claims": [)" + verdicts + "]}");
   };
-  EXPECT_TRUE(contains(page_with("50"), "An arrow stands for an effect beyond the axis."));
+  EXPECT_TRUE(contains(page_with("50"),
+                       "An arrow stands for an effect beyond the axis; beside it "
+                       "stands its value ± MCSE."));
   EXPECT_TRUE(contains(page_with("50"), ">1000.000 ± 0.020</text>"));
   EXPECT_FALSE(contains(page_with("0.1"), "An arrow stands"));   // the control
   EXPECT_FALSE(contains(page_with("50"), "in their own unit"));  // but where one of a part is

@@ -199,8 +199,9 @@ Canvas draw_panels(double width, std::vector<AxesPanel> panels, const PanelAxes&
 }
 
 std::string estimate_text(const Estimate& estimate) {
-  return std::isnan(estimate.mcse) ? measured_number(estimate.value)
-                                   : with_minus_sign(figure_text(estimate, table_decimals));
+  if (std::isnan(estimate.mcse)) return measured_number(estimate.value);
+  const double largest = std::fmax(std::abs(estimate.value), estimate.mcse);
+  return with_minus_sign(figure_text(estimate, largest < min_plain ? 0 : table_decimals));
 }
 
 std::string percent_text(double share) {

@@ -5,7 +5,6 @@
 #include <cctype>
 #include <map>
 #include <string>
-#include <utility>
 
 #include "tools/report/html.h"
 
@@ -22,7 +21,44 @@ bool is_alnum(char c) {
   return is_letter(c) || is_digit(c);
 }
 
+bool is_of_name(char c) {
+  return is_alnum(c) || c == '_' || c == '.';
+}
+
 constexpr std::string_view minus = "−";
+
+/// Whether a name ends before `at`, be it with a sentence.
+bool ends_name(std::string_view text, std::size_t at) {
+  if (at < text.size() && text[at] == '.') ++at;
+  return at >= text.size() || !is_of_name(text[at]);
+}
+
+/// Whether the hyphen at `at` is a minus sign: between operands of a formula, behind a bracket that
+/// opens, before a number or a function.
+bool is_minus(std::string_view text, std::size_t at) {
+  const auto before = [&](std::size_t count) { return at >= count ? text[at - count] : ' '; };
+  const auto after = [&](std::size_t count) {
+    return at + count < text.size() ? text[at + count] : ' ';
+  };
+  if (before(1) == '(' || before(1) == '[' || before(1) == '^') return is_of_name(after(1));
+  if (before(1) == ' ' && after(1) == ' ') {
+    const bool ends_operand =
+        is_digit(before(2)) || before(2) == ')' || (is_letter(before(2)) && !is_of_name(before(3)));
+    if (ends_operand && before(3) == '(' && is_letter(after(2))) return true;  // "(1 - omega)"
+    const bool is_article = after(2) == 'a' && after(3) == ' ' && is_letter(after(4));
+    return ends_operand && (is_digit(after(2)) || after(2) == '(' ||
+                            (is_letter(after(2)) && !is_of_name(after(3)) && !is_article));
+  }
+  if (before(1) == ' ') {
+    return is_digit(after(1)) || (after(1) == '.' && is_digit(after(2))) ||
+           (is_letter(after(1)) && after(2) == '(');
+  }
+  // "(N-1)"
+  std::size_t end = at + 1;
+  while (end < text.size() && is_digit(text[end])) ++end;
+  return is_letter(before(1)) && before(2) == '(' && end > at + 1 && end < text.size() &&
+         text[end] == ')';
+}
 
 /// Reads a text from left to right.
 class FormulaReader {
@@ -31,7 +67,7 @@ class FormulaReader {
 
   std::string html() {
     while (at_ < text_.size()) {
-      if (!symbol() && !power() && !sign()) plain(1);
+      if (!symbol() && !power()) plain(1);
     }
     return html_ + escaped(plain_);
   }
@@ -72,31 +108,28 @@ class FormulaReader {
     return 0;
   }
 
-  /// A letter with a subscript, a Greek one with that or a power, √ of a bracket.
+  /// Whether a Greek letter stands alone that is no key, as in "beta = 2" and "rho 1".
+  bool is_alone(std::string_view word) const {
+    const bool is_key_too = word == "beta" || word == "rho";
+    const bool has_value = here(word.size()) == ' ' &&
+                           (here(word.size() + 1) == '=' || is_digit(here(word.size() + 1)));
+    return word != "mu" && !is_alnum(here(word.size())) && !(is_key_too && has_value);
+  }
+
+  /// A letter with a subscript, a Greek one with that or a power.
   bool symbol() {
     static const std::map<std::string_view, const char*> greek = {
-        {"beta", "β"}, {"mu", "μ"}, {"omega", "ω"}, {"phi", "φ"}, {"rho", "ρ"}, {"sigma", "σ"}};
+        {"beta", "β"}, {"eps", "ε"}, {"mu", "μ"},   {"omega", "ω"},
+        {"phi", "φ"},  {"rho", "ρ"}, {"sigma", "σ"}};
     if (!is_letter(here()) || !starts_word()) return false;
     const std::size_t letters = run(at_, is_letter);
     const std::string_view word = text_.substr(at_, letters);
-    if (text_.substr(at_).starts_with("s2/n") ||
-        (word == "s" && text_.substr(0, at_).ends_with("/ ") && here(1) == '2' &&
-         !is_alnum(here(2)))) {
-      add("s" + element("sup", "2"), 2);
-      return true;
-    }
-    if (word == "sqrt" && bracket(at_ + letters) > 0) {
-      add("√", letters);
-      return true;
-    }
     const auto letter = greek.find(word);
     if (letters > 1 && letter == greek.end()) return false;
     const std::string base =
         element("i", letter == greek.end() ? std::string(word) : std::string(letter->second));
     const char after_word = here(letters);
-    const bool stands_alone = word == "sigma" || word == "omega" || word == "phi";  // not a key
-    if (letter != greek.end() && after_word != '_' &&
-        (after_word == '^' || (stands_alone && !is_alnum(after_word)))) {
+    if (letter != greek.end() && after_word != '_' && (after_word == '^' || is_alone(word))) {
       add(base, letters);
       return true;
     }
@@ -109,8 +142,8 @@ class FormulaReader {
     }
     const std::size_t size = run(from, is_alnum);
     const char after = from + size < text_.size() ? text_[from + size] : '\0';
-    if (size < 1 || size > 2 || after == '_') return false;
     const std::string index(text_.substr(from, size));
+    if (size < 1 || (size > 2 && index != "eff") || after == '_') return false;
     add(base + element("sub", is_letter(index[0]) ? element("i", index) : index),
         letters + 1 + size);
     return true;
@@ -134,16 +167,6 @@ class FormulaReader {
     add(element("sup", (sign > 0 ? std::string(minus) : "") + std::string(rest.substr(sign, size))),
         1 + sign + size);
     return true;
-  }
-
-  bool sign() {
-    for (const auto& [written, set] : {std::pair("<=", "≤"), std::pair(">=", "≥")}) {
-      if (!text_.substr(at_).starts_with(written)) continue;
-      plain_ += set;
-      at_ += 2;
-      return true;
-    }
-    return false;
   }
 
   std::string_view text_;
@@ -188,8 +211,37 @@ std::string with_powers(std::string_view text) {
   return out;
 }
 
+std::string with_signs(std::string_view written) {
+  const std::string text = with_powers(written);
+  const auto at_word = [&](std::size_t at, std::string_view word) {
+    return text.compare(at, word.size(), word) == 0 && (at == 0 || !is_of_name(text[at - 1]));
+  };
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    if (text.compare(at, 2, "<=") == 0 || text.compare(at, 2, ">=") == 0) {
+      out += text[at] == '<' ? "≤" : "≥";
+      at += 2;
+    } else if (at_word(at, "sqrt(")) {
+      out += "√";
+      at += 4;
+    } else if (at_word(at, "int e^")) {
+      out += "∫";
+      at += 3;
+    } else if (at_word(at, "s2") && ends_name(text, at + 2)) {
+      out += "s^2";
+      at += 2;
+    } else if (text[at] == '-' && is_minus(text, at)) {
+      out += minus;
+      ++at;
+    } else {
+      out += text[at++];
+    }
+  }
+  return out;
+}
+
 std::string formula_html(std::string_view text) {
-  const std::string with = with_powers(text);
+  const std::string with = with_signs(text);
   return FormulaReader(with).html();
 }
 

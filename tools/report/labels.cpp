@@ -189,12 +189,8 @@ std::vector<std::string> labels_in_lines(const std::vector<std::string>& texts, 
   }
 }
 
-std::string with_subscripts(std::string text, const std::string& down, const std::string& up,
+std::string with_subscripts(const std::string& text, const std::string& down, const std::string& up,
                             const std::string& size) {
-  const std::string root = "sqrt(";
-  for (std::size_t at; (at = text.find(root)) != std::string::npos;) {
-    text.replace(at, root.size(), "√(");
-  }
   std::string content, part;
   bool is_down = false;
   const auto end_part = [&] {

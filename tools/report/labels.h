@@ -29,7 +29,7 @@ std::vector<std::string> labels_in_lines(const std::vector<std::string>& texts, 
 
 /// A text of a picture that starts at a point, as SVG: symbols with their subscripts, and √ for
 /// sqrt. \param down, up, size  of a subscript, as attributes
-std::string with_subscripts(std::string text, const std::string& down, const std::string& up,
+std::string with_subscripts(const std::string& text, const std::string& down, const std::string& up,
                             const std::string& size);
 
 }  // namespace headlab::tools

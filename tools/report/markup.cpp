@@ -149,7 +149,7 @@ bool ends_in_symbol(std::string_view text) {
 }
 
 std::string prose(std::string_view written) {
-  const std::string with = with_powers(written);
+  const std::string with = with_signs(written);
   const std::string_view text = with;
   std::string html;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -189,7 +189,7 @@ std::string table_element(const Table& table) {
   const std::string caption =
       words.empty() ? "" : element("p", {{"class", "caption"}}, prose(words));
   const Attributes label =
-      words.empty() ? Attributes{} : Attributes{{"aria-label", with_powers(words)}};
+      words.empty() ? Attributes{} : Attributes{{"aria-label", with_signs(words)}};
   std::string headings;
   for (const std::string& heading : table.headings) {
     headings += element("th", {{"scope", "col"}}, prose(heading));

@@ -176,7 +176,7 @@ TEST(Markup, NoLineEndsWithinAnExpression) {
   EXPECT_EQ(prose("off (z −19.2) by 5 %."), "off " + whole("(z −19.2)") + " by " + whole("5 %."));
   EXPECT_EQ(prose("n 200, bandwidth 0.1"), whole("n 200,") + " " + whole("bandwidth 0.1"));
   EXPECT_EQ(prose("of (1 - 1/H) C, X ~ N(0, I)"),
-            "of " + whole("(1 - 1/H)") + " C, " + whole("X ~ N(0, I)"));
+            "of " + whole("(1 − 1/H)") + " C, " + whole("X ~ N(0, I)"));
   EXPECT_EQ(prose("a_name_of_more_than_twenty_letters = 0.25"),
             "a_name_of_more_than_twenty_letters " + whole("= 0.25"));
   EXPECT_EQ(prose("matrices H x d x k"), "matrices " + whole("H x d x k"));

@@ -43,7 +43,7 @@ code{overflow-wrap:anywhere}code,pre{font:13px/1.45 ui-monospace,"Liberation Mon
 sub,sup{line-height:0}math{math-style:normal}
 @supports (display:inline math){msub,msup,msubsup{display:inline-block}:is(msub,msup,msubsup)>*{display:inline math}
 :is(msub,msup,msubsup)>:not(:first-child){font-size:.72em;math-depth:0}:is(msub,msubsup)>:nth-child(2){vertical-align:-.3em}msup>:last-child,msubsup>:last-child{vertical-align:.5em}msup:has(>:first-child mfrac)>:last-child{vertical-align:top}}
-.n,.whole{white-space:nowrap}.long{overflow-wrap:anywhere}.scroll tbody th:not(.n){min-width:9em}.files{columns:23rem}.symbols{columns:15rem}.symbols div{break-inside:avoid;padding-left:1.2rem;text-indent:-1.2rem}.symbols dt,.symbols dd{display:inline;margin:0}code span{white-space:nowrap}dd{overflow-x:auto;overflow-y:hidden;padding-top:.4rem;margin-top:-.4rem}
+.n,.whole{white-space:nowrap}.long{overflow-wrap:anywhere}.scroll tbody th:not(.n){min-width:9em}.files{columns:23rem}.files code,.files code span{white-space:normal;overflow-wrap:anywhere}.symbols{columns:15rem}.symbols div{break-inside:avoid;padding-left:1.2rem;text-indent:-1.2rem}.symbols dt,.symbols dd{display:inline;margin:0}code span{white-space:nowrap}dd{overflow-x:auto;overflow-y:hidden;padding-top:.4rem;margin-top:-.4rem}
 summary{cursor:pointer;color:var(--soft);font-size:.9rem}a{color:var(--c1)}
 .c0{--k:var(--c0)}.c1{--k:var(--c1)}.c2{--k:var(--c2)}.c3{--k:var(--c3)}.c4{--k:var(--c4)}.c5{--k:var(--c5)}.c6{--k:var(--c6)}
 )";

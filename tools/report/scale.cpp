@@ -227,7 +227,7 @@ std::string measured_number(double value, int digits) {
   if (!std::isfinite(value) || value == 0) return shown_number(value, digits);
   const std::string rounded = formatted("%.*e", digits - 1, value);
   const int decimals = digits - 1 - std::stoi(rounded.substr(rounded.find('e') + 1));
-  const bool is_plain = decimals <= table_decimals && decimals > -digits;
+  const bool is_plain = std::abs(value) >= min_plain && decimals > -digits;
   return with_minus_sign(is_plain ? formatted("%.*f", std::max(decimals, 0), value) : rounded);
 }
 

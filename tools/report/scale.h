@@ -73,6 +73,9 @@ std::string shown_number(double value, int digits = 4);
 /// its decimal points.
 inline constexpr int table_decimals = 12;
 
+/// The least number that is written without a power of ten.
+inline constexpr double min_plain = 1e-5;
+
 /// A number that was measured or computed, with its last digits where they are 0: "0.2500".
 std::string measured_number(double value, int digits = 4);
 

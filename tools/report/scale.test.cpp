@@ -155,11 +155,13 @@ TEST(Scale, WritesMeasuredNumbersWithTheirLastDigits) {
   EXPECT_EQ(measured_number(0.0206), "0.02060");
   EXPECT_EQ(measured_number(-2.1, 3), "−2.10");
   EXPECT_EQ(measured_number(1234), "1234");
-  EXPECT_EQ(measured_number(3.898e-9), "0.000000003898");
+  EXPECT_EQ(measured_number(3.898e-9), "3.898e−09");
   EXPECT_EQ(measured_number(3e-20), "3.000e−20");
   EXPECT_EQ(measured_number(0), "0");
   EXPECT_EQ(measured_number(nan), "–");
+  EXPECT_EQ(measured_number(1.234e-5), "0.00001234");
   EXPECT_EQ(estimate_text({.value = 1.30497e-4, .mcse = 7.2e-8}), "0.000130497 ± 0.000000072");
+  EXPECT_EQ(estimate_text({.value = -5.138e-9, .mcse = 5.88e-10}), "(−5.14 ± 0.59)e−09");
 }
 
 TEST(Scale, WritesTheNumbersOfAnAxisAlike) {

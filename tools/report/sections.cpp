@@ -92,8 +92,11 @@ std::string verdict_list_html(const Source& source) {
   const std::vector<std::string> scenarios = scenarios_that_tell_apart(verdicts, verdict_name);
   for (const Value& verdict : verdicts) {
     const std::string& scenario = scenarios[static_cast<std::size_t>(&verdict - verdicts.data())];
+    // "identity: ...: identity" would say one word of two things.
+    const std::string outcome = outcome_text(verdict);
+    const bool is_name = outcome == "identity" && outcome == text_of(member(verdict, "claim"));
     std::string body = element("summary", prose(verdict_name(verdict) + in_scenario(scenario) +
-                                                ": " + outcome_text(verdict)));
+                                                ": " + (is_name ? "true by algebra" : outcome)));
     DefinitionList list;
     const auto add = [&](const char* name, const std::string& words) {
       list.add(name, prose(words));

@@ -98,7 +98,7 @@ Canvas draw_forest(const std::vector<ForestRow>& rows, std::size_t common, doubl
   const double top = legend_height(width, legend) + 8;
   std::vector<std::string> labels;
   for (const ForestRow& row : rows) labels.push_back(row.label.substr(common));
-  labels = labels_in_lines(labels, characters_in(right - left), 2);
+  labels = labels_in_lines(labels, characters_in(right - left), 3);
   double more = 0;  // what second lines take
   for (const std::string& label : labels) {
     more = std::max(more, text_height(label) - text_height(""));
@@ -205,19 +205,22 @@ std::vector<Picture> verdict_figures(const Source& source) {
          .finding = "Of " + counted(shown.size(), "verdict") + ": " + counts_text(shown) + ".",
          .draw = [=](double width) { return draw_forest(shown, common, width); },
          .table = std::move(table),
-         .note =
-             sentences({"The shaded zone is what the margin allows.",
-                        any(&ForestRow::one_sided)
-                            ? "An order allows everything to the right of its zone's left end."
-                            : "",
-                        std::string(any([](const ForestRow& row) { return row.effect.mcse > 0; })
-                                        ? "Whiskers are ± 2 MCSE; the"
-                                        : "The") +
-                            " axis is logarithmic away from 0.",
-                        beyond ? "An arrow stands for an effect beyond the axis." : "",
-                        any(&ForestRow::own_unit)
-                            ? "Effects with a margin of 0 are in their own unit, without a zone."
-                            : ""})});
+         .note = sentences(
+             {"The shaded zone is what the margin allows.",
+              any(&ForestRow::one_sided)
+                  ? "A claim of order (a less than b) allows everything to the right of its zone's "
+                    "left end."
+                  : "",
+              std::string(any([](const ForestRow& row) { return row.effect.mcse > 0; })
+                              ? "Whiskers are ± 2 MCSE; the"
+                              : "The") +
+                  " axis is logarithmic away from 0.",
+              beyond ? "An arrow stands for an effect beyond the axis; beside it stands its value"
+                       " ± MCSE."
+                     : "",
+              any(&ForestRow::own_unit)
+                  ? "Effects with a margin of 0 are in their own unit, without a zone."
+                  : ""})});
   }
   return figures;
 }

@@ -288,8 +288,9 @@ std::string counterexample_text(const Value& verdict) {
   for (const auto& [name, location, values] : members_of(member(certificate, "closed_form"))) {
     const Value::Array& pair = items_of(values);
     if (pair.size() != 2) continue;
-    text += "; " + name + " " + shown_number(number_of(pair[0])) + " against " +
-            shown_number(number_of(pair[1]));
+    // As many digits as the words of the comparison have.
+    text += "; " + name + " " + axis_number(number_of(pair[0])) + " against " +
+            axis_number(number_of(pair[1]));
   }
   return text.empty() ? "one was found" : text;
 }
