@@ -16,13 +16,13 @@
 namespace headlab::tools {
 namespace {
 
-/// The kernel width of an allocation by a rule, as docs/allocation.md has it.
+/// The bandwidth or temperature of an allocation by a rule, as docs/allocation.md has it.
 std::string width_by_rule(const std::string& rule) {
-  if (rule == "fixed") return "that of the scenario for every d_k";
+  if (rule == "fixed") return "that of the scenario for every $d_k$";
   if (rule == "sqrt_dim") {
-    return "temperature √d_k, of a Gaussian kernel a bandwidth b with b² = √d_k";
+    return "temperature $sqrt{d_k}$, of a Gaussian kernel a bandwidth b with $b^2 = sqrt{d_k}$";
   }
-  if (rule == "rate") return "bandwidth b = n^(−1/(4 + d_k))";
+  if (rule == "rate") return "bandwidth $b = n^{-1/(4 + d_k)}$";
   if (rule == "tuned") return "that of the least error of each allocation, from a pilot study";
   return "by rule " + rule;
 }
@@ -82,6 +82,13 @@ std::vector<Section> allocation_sections(const Source& source) {
                         "\n"},
       {"Methods",
        heads_html(document, heads) +
+           (from == "theory"
+                ? element("p",
+                          with_formulas("Allocations have $⌊D / d_k⌋$ heads; the growth of the "
+                                        "best dimension is that of $D / d_k$ heads, without "
+                                        "rounding.")) +
+                      "\n"
+                : "") +
            paragraph(
                from.empty()
                    ? "Candidates are screened by paired differences (Nelson, Swann, Goldsman and "
@@ -117,7 +124,7 @@ std::vector<Section> map_sections(const Source& source) {
     const std::string rule = text_of(member(cell, "rule"));
     if (!rule.empty()) add_new(widths, width_by_rule(rule));
   }
-  const HeadsShown heads = {.count = "as many as the budget D allows",
+  const HeadsShown heads = {.count = "as many as the budget $D$ allows",
                             .dim = first_of(dims),
                             .width = first_of(widths, "; or "),
                             .replicates = replicates_of(cells)};
@@ -140,11 +147,18 @@ std::vector<Section> map_sections(const Source& source) {
                             "squares, over resampled blocks.") +
            "\n"},
       {"Performance measures",
-       paragraph(
-           "The best dimension is said to rise or fall if it does so from the first n to "
-           "the last in 99.5 % of the resampled blocks. Exponents have 95 % intervals; they "
-           "use the n whose best dimension lies between the least and the largest, and need at "
-           "least four of them.")}};
+       element(
+           "p",
+           with_formulas(
+               "The best dimension is said to rise or fall if it does so from the first $n$ to the "
+               "last in 99.5 % of the resampled blocks. After “rises” stand the forms that fit, "
+               "log "
+               "for $c + s log n$ and power for $c n^γ$, and nothing where neither is told from a "
+               "constant. “One dimension a head” and “full dimension”: $d_k = 1$, or the largest, "
+               "is best at every $n$. Exponents have 95 % intervals; they use the $n$ whose best "
+               "dimension lies between the least and the largest, and need at least four of them: "
+               "of fewer points than the trend, they may not exclude 0 where it rises.")) +
+           "\n"}};
   add_symbols(symbols_of_regression(), all);
   return all;
 }

@@ -64,6 +64,7 @@ std::vector<Section> curves_sections(const Source& source) {
       {"Estimands",
        element("p", "The slope " + mathml("s") + " of " +
                         mathml("log \"" + figure_words(figure) + "\" = c + s log " + at) +
+                        ", with a level " + mathml("c") +
                         ", by least squares without weights over the points of a curve; the lowest "
                         "of the points; and where two curves cross.") +
            "\n"},

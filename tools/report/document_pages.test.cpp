@@ -298,7 +298,8 @@ TEST(ReportPage, SaysWhereTheErrorOfAMeasureSaysLittle) {
 
 TEST(ReportPage, ShowsSlopesAndCrossingsAlongAKey) {
   const std::string document = R"({"headlab": {}, "over": "sd", "over_key": "data.noise.sd",
-    "figure": "mse", "replay": "headlab along DIR", "curves": [
+    "min_over": "bandwidth", "min_over_key": "heads.kernel.bandwidth",
+    "min_over_values": [0.5, 1, 2], "figure": "mse", "replay": "headlab along DIR", "curves": [
     {"name": "dim = 1", "lowest": 1, "points": [
       {"x": 1, "figure": {"value": 2, "mcse": 0.25}, "may_be_lowest": true},
       {"x": 2, "figure": {"value": 4, "mcse": 0.25}, "may_be_lowest": false}],
@@ -308,6 +309,7 @@ TEST(ReportPage, ShowsSlopesAndCrossingsAlongAKey) {
   const std::string page = page_of_document(document);
   EXPECT_TRUE(contains(page, "The lowest point of dim = 1 is at 1; of dim = 2 is at 1."));
   EXPECT_TRUE(contains(page, "dim = 1 and dim = 2 cross between 1 and 2."));
+  EXPECT_TRUE(contains(page, "heads.kernel.bandwidth, searched: 0.5 to 2 (3 values)"));
   // One curve has a slope; both have their points.
   EXPECT_EQ(count(page, "0.80 to 1.20"), 1u);
   EXPECT_EQ(count(page, "2.00 ± 0.25") + count(page, "3.00 ± 0.25"), 2u);

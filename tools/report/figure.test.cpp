@@ -94,8 +94,8 @@ TEST(ReportPage, SaysThatReplicatesAreTheMostOfARunWithTargets) {
         R"("conditions": [{"parameters": {"run": {"replicates": 5000}}, "replicates": 1024}]})");
   };
   EXPECT_TRUE(contains(page_with(R"("until": {"text": "mse=1%", "most": 5000}, )"),
-                       "All parameters (at most 5000 replicates)"));
-  EXPECT_TRUE(contains(page_with(""), ">All parameters<"));
+                       "Parameters as given (at most 5000 replicates)"));
+  EXPECT_TRUE(contains(page_with(""), ">Parameters as given<"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -88,7 +89,7 @@ std::vector<std::pair<std::string, std::string>> defaults_of(
     const std::string value = default_of(one);
     const bool left_out = std::ranges::any_of(
         laws, [&](const Value* law) { return member(*law, one.key.c_str()).is<Value::Null>(); });
-    if (value.empty() || !left_out || symbols.find(element("mi", one.key)) == std::string::npos) {
+    if (value.empty() || !left_out || symbols.find(">" + one.key + "<") == std::string::npos) {
       continue;
     }
     defaults.emplace_back(one.key, value);
@@ -101,27 +102,23 @@ std::vector<std::pair<std::string, std::string>> defaults_of(
 std::string parameters_html(const std::vector<const Value*>& laws, const std::string& formula = "",
                             const std::vector<ParameterDescription>& known = {}) {
   // Values of every parameter, in the order of the laws.
-  std::vector<std::pair<std::string, std::vector<std::string>>> parameters;
+  using Named = std::pair<std::string, std::vector<std::string>>;
+  std::vector<Named> parameters;
+  const auto values_of_key = [&](const std::string& key) -> std::vector<std::string>& {
+    const auto found = std::ranges::find(parameters, key, &Named::first);
+    return (found == parameters.end() ? parameters.emplace_back(key, Named::second_type()) : *found)
+        .second;
+  };
   for (const Value* law : laws) {
     for (const auto& [name, location, value] : members_of(*law)) {
       if (name == "law") continue;
-      auto parameter = std::ranges::find(parameters, name,
-                                         &std::pair<std::string, std::vector<std::string>>::first);
-      if (parameter == parameters.end()) {
-        parameter = parameters.insert(parameter, {name, std::vector<std::string>()});
-      }
       const std::string words = shown_value(value);
-      std::vector<std::string>& values = parameter->second;
-      if (std::ranges::find(values, words) == values.end()) values.push_back(words);
+      std::vector<std::string>& values = values_of_key(name);
+      if (std::ranges::count(values, words) == 0) values.push_back(words);
     }
   }
   for (const auto& [key, value] : defaults_of(laws, formula, known)) {
-    auto parameter = std::ranges::find(parameters, key,
-                                       &std::pair<std::string, std::vector<std::string>>::first);
-    if (parameter == parameters.end()) {
-      parameter = parameters.insert(parameter, {key, std::vector<std::string>()});
-    }
-    parameter->second.push_back(value + " (default)");
+    values_of_key(key).push_back(value + " (default)");
   }
   std::string list;
   for (const auto& [key, values] : parameters) {
@@ -136,17 +133,23 @@ std::string parameters_html(const std::vector<const Value*>& laws, const std::st
   return list.empty() ? "" : element("p", {{"class", "note"}}, prose(list));
 }
 
-/// A summary, which is written for terminals and has k for d_k.
+/// A summary, which is written for terminals and has k for d_k, as with_formulas() takes it.
 std::string for_pages(const std::string& summary) {
+  static const std::map<std::string, std::string> symbols = {
+      {"k", "d_k"}, {"x", "×"}, {"<=", "≤"}, {"H", "H"}, {"d", "d"}};
   std::string text;
+  bool formula = false;
   std::istringstream words(summary);
   for (std::string word; std::getline(words, word, ' ');) {
-    text += (text.empty() ? "" : " ") + (word == "k"    ? "d_k"
-                                         : word == "x"  ? "×"
-                                         : word == "<=" ? "≤"
-                                                        : word);
+    const auto symbol = symbols.find(word);
+    const bool is_symbol = symbol != symbols.end();
+    if (formula && !is_symbol) text += "$";
+    text += text.empty() ? "" : " ";
+    if (!formula && is_symbol) text += "$";
+    text += is_symbol ? symbol->second : word;
+    formula = is_symbol;
   }
-  return text;
+  return text + (formula ? "$" : "");
 }
 
 const Value& stages_of(const Value& condition) {
@@ -327,6 +330,7 @@ std::vector<Variant> variants_of(const Value::Array& conditions) {
 }  // namespace
 
 std::string shown_value(const Value& value) {
+  if (const std::optional<double> number = value.number()) return number_text(*number);
   const std::string words = words_of(value);
   if (character_count(words) <= longest_parameter) return words;
   if (!value.is<Value::Array>()) return shortened(words, longest_parameter);
@@ -358,7 +362,7 @@ std::string law_html(const std::string& family, const std::vector<const Value*>&
                               : "X ~ N(mean, Σ), Σ = \"covariance, or\" Σ_{i j} = ar1^{|i - j|}";
   }
   std::string text = element("strong", escaped(name)) + ": ";
-  text += formula.empty() ? prose(for_pages(law.summary)) : mathml(formula);
+  text += formula.empty() ? with_formulas(for_pages(law.summary)) : mathml(formula);
   return text + where_html(family, name) + parameters_html(laws, formula, law.parameters);
 }
 
@@ -372,13 +376,13 @@ std::string ensemble_formula(const Value::Array& conditions) {
     }
   }
   if (!any || (!seen && !kept)) {
-    return "f(x) = sum_h a_h f_h(x), f_h(x) = sum_i w_{h i} Y_i, "
+    return "f(x) = sum_h a_h f_h(x); f_h(x) = sum_i w_{h i} Y_i; "
            "w_{h i} = frac{K_h(X_i)}{sum_j K_h(X_j)}";
   }
   const std::string set = kept ? "S_h" : "A_h";
-  return "f(x) = sum_h a_h f_h(x), f_h(x) = sum_{i ∈ " + set +
-         "} ω_{h i} Y_i, ω_{h i} = frac{w_{h i}}{sum_{j ∈ " + set +
-         "} w_{h j}}, w_{h i} = K_h(X_i)";
+  return "f(x) = sum_h a_h f_h(x); f_h(x) = sum_{i ∈ " + set +
+         "} ω_{h i} Y_i; ω_{h i} = frac{w_{h i}}{sum_{j ∈ " + set +
+         "} w_{h j}}; w_{h i} = K_h(X_i)";
 }
 
 std::string mechanism_html(const Value::Array& conditions) {

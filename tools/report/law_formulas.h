@@ -33,7 +33,7 @@ std::string shown_value(const Value& value);
 std::string law_html(const std::string& family, const std::vector<const Value*>& laws);
 
 /// The estimate of the ensemble, with `conditions` of a run: that of plain heads, or where stages
-/// are in force that of the tokens they leave. In the notation of mathml().
+/// are in force that of the tokens they leave. As displayed() takes it.
 std::string ensemble_formula(const Value::Array& conditions);
 
 /// The stages in force in some condition as list items, in the order in which they apply; empty

@@ -74,24 +74,33 @@ std::string formula_of_law(const std::string& family, const std::string& law,
       {"attention independent_logits", "A_h = softmax(S_h), S_{h, i j} ~ N(0, sd^2)"},
       {"attention uniform", "A_{h, i j} = A_{h, i l}"},
       {"attention fixed", "A_h = matrices_h"},
-      {"maps scaled_identity", "M_h = \"query_key\"_h I, V_h = value_h I"},
-      {"maps explicit", "M_h = \"query_key\"_h, V_h = value_h"},
-      {"norm rms", "norm(x) = gain frac{x}{sqrt{frac{1}{d} |x|^2 + epsilon}} + bias"},
+      {"maps scaled_identity", "V_h = value_h I"},
+      {"maps explicit", "V_h = value_h"},
+      {"norm rms", "norm(x) = gain frac{x}{sqrt{|x|^2 / d + epsilon}} + bias"},
       {"norm layer",
-       "norm(x) = gain frac{y}{sqrt{frac{1}{d} |y|^2 + epsilon}} + bias, "
+       "norm(x) = gain frac{y}{sqrt{|y|^2 / d + epsilon}} + bias, "
        "y = x - frac{1}{d} sum_j x_j"},
       {"mlp relu",
        "W_1 ~ N(0, frac{1}{d}), b_1 ~ N(0, bias^2), W_2 ~ N(0, frac{2 scale^2}{width})"},
       {"mlp explicit", "W_1 = input, b_1 = bias, W_2 = output"}};
+  // Only a softmax compares queries and keys.
+  const bool compares =
+      text_of(member(parameter(condition, {"heads", "kernel"}), "law")) == "softmax";
   if (family == "maps" && (law == "gaussian" || law == "pruned")) {
     const bool one_map = text_of(parameter(condition, {"heads", "values"})) == "averaged" ||
                          text_of(parameter(condition, {"heads", "order"})) == "alternating";
-    return std::string("M_h = W_{Q, h} W_{K, h}^T, V_h = W_{V, h} W_{O, h}; ") +
-           "W_{Q, h}, W_{K, h} ~ N(0, \"query_key\" / d); W_{V, h} ~ N(0, value / d); " +
-           "W_{O, h} ~ N(0, 1 / " + (one_map ? "d_v" : "(H d_v)") + ")";
+    return std::string(compares ? "M_h = W_{Q, h} W_{K, h}^T; W_{Q, h}, W_{K, h} ~ "
+                                  "N(0, \"query_key\" / d); "
+                                : "") +
+           "V_h = W_{V, h} W_{O, h}; W_{V, h} ~ N(0, value / d); W_{O, h} ~ N(0, 1 / " +
+           (one_map ? "d_v" : "(H d_v)") + ")";
   }
   const auto found = all.find(family + " " + law);
-  return found == all.end() ? "" : found->second;
+  if (found == all.end()) return "";
+  return (family != "maps" || !compares ? ""
+                                        : std::string("M_h = \"query_key\"_h") +
+                                              (law == "scaled_identity" ? " I" : "") + "; ") +
+         found->second;
 }
 
 /// What the words of a law must add to its formula.
@@ -99,12 +108,10 @@ std::string words_of_law(const std::string& family, const std::string& law) {
   static const std::map<std::string, std::string> all = {
       {"attention independent_logits", "of every layer anew; correlation is that of two heads"},
       {"attention uniform", "of all keys allowed"},
-      {"maps gaussian",
-       "with independent entries of W_Q and W_K (d × d_k), W_V (d × d_v) and W_O (d_v × d); d_v is "
-       "d_k unless it is given"},
+      {"maps gaussian", "with independent entries; $d_v = d_k$ unless it is given"},
       {"maps pruned",
-       "of a target; each entry of M and V becomes the nearest sum of a subset of hidden/d "
-       "products of two uniform numbers on (−1, 1)"},
+       "of a target; each entry of $M_h$ and $V_h$ becomes the nearest sum of a subset of hidden/d "
+       "products of two uniform numbers on (−1, 1); $d_v = d_k$ unless it is given"},
       {"tokens simplex", "all tokens equally far from one another"},
       {"mlp relu", "with independent entries"}};
   const auto found = all.find(family + " " + law);
@@ -137,7 +144,7 @@ std::string laws_of_layers(const Value::Array& conditions, const char* table, co
     shown.push_back(formula);
     const std::string words = words_of_law(family, law);
     html += element("p", {{"class", "note"}},
-                    formulas_html(formula) + (words.empty() ? "" : prose(", " + words)));
+                    formulas_html(formula) + (words.empty() ? "" : with_formulas(", " + words)));
     const Value& target = member(value, "of");
     if (target.is<Value::Members>()) law = text_of(member(target, "law"));
     const auto description = std::ranges::find_if(
@@ -164,8 +171,8 @@ std::vector<std::string> layer_formulas(const Value& condition) {
   all.emplace_back(place == "pre" ? "Z = norm(X)" : "Z = X");
   if (law("heads", "kernel") == "softmax") {
     if (memory > 0) {
-      all.emplace_back(
-          "S_h = frac{Z M_h Z^T}{t} \"in layer 1, then\" S_h ← a S_h + (1 - a) frac{Z M_h Z^T}{t}");
+      all.emplace_back("S_h = frac{Z M_h Z^T}{t} \"in layer 1, then\"");
+      all.emplace_back("S_h ← a S_h + (1 - a) frac{Z M_h Z^T}{t}");
       all.emplace_back("A_h = softmax(S_h)");
     } else {
       all.emplace_back("A_h = softmax(frac{Z M_h Z^T}{t})");
@@ -257,7 +264,7 @@ std::string errors_of_layers(const Value& replicates) {
                          ? "; from so few there are no Monte Carlo standard errors (MCSE). "
                          : ". The number after ± is its Monte Carlo standard error (MCSE), from a "
                            "jackknife over groups of replicates. ") +
-         "A metric that is undefined in any replicate is undefined. " + digits;
+         "A figure that is undefined in any replicate is undefined. " + digits;
 }
 
 }  // namespace

@@ -120,19 +120,29 @@ bool goes_on(std::string_view expression, std::string_view word) {
          word.starts_with('%') || (is_name(last) && is_value);
 }
 
-/// Where the expression ends that begins at `begin`; one that is too long ends before an operator.
+/// True where every bracket of an expression is closed.
+bool is_closed(std::string_view expression) {
+  return std::ranges::count(expression, '(') == std::ranges::count(expression, ')') &&
+         std::ranges::count(expression, '[') == std::ranges::count(expression, ']');
+}
+
+/// Where the expression ends that begins at `begin`; one that is too long ends before an operator,
+/// outside of brackets where it can.
 std::size_t end_of_expression(std::string_view text, std::size_t begin) {
   const auto end_of_word = [&](std::size_t at) {
     return std::min(text.find(' ', at), text.size());
   };
   std::size_t before = end_of_word(begin), end = before;  // of the last word
+  std::size_t outside = begin;                            // of the last term outside of brackets
   while (end < text.size()) {
     const std::size_t next = end_of_word(end + 1);
     if (!goes_on(text.substr(begin, end - begin), text.substr(end + 1, next - end - 1))) return end;
+    const std::string_view last =
+        before < end ? text.substr(before + 1, end - before - 1) : text.substr(begin, end - begin);
+    if (is_closed(text.substr(begin, end - begin)) && !is_operator(last)) outside = end;
     if (character_count(text.substr(begin, next - begin)) > longest_whole) {
-      const bool ends_in_operator =
-          before < end && is_operator(text.substr(before + 1, end - before - 1));
-      return ends_in_operator ? before : end;
+      if (outside > begin) return outside;
+      return before < end && is_operator(last) ? before : end;
     }
     before = end;
     end = next;

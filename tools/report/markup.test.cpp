@@ -132,6 +132,11 @@ TEST(Mathml, ReadsScriptsFractionsAndSums) {
   }
 }
 
+TEST(Markup, BreaksNoLineWithinTheBracketsOfATerm) {
+  EXPECT_EQ(prose("formula = cos(pi*x1)*cos(pi*x2 + 0.5)"),
+            "formula <span class=\"whole\">= cos(pi*x1)*cos(pi*x2 + 0.5)</span>");
+}
+
 TEST(Markup, SetsTheSymbolsOfDimensionsWithSubscripts) {
   EXPECT_EQ(as_read(prose("best d_k, d_v < 3")),
             "best <i>d</i><sub><i>k</i></sub>, <i>d</i><sub><i>v</i></sub> &lt; 3");

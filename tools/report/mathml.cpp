@@ -158,4 +158,14 @@ std::string mathml(std::string_view formula, bool block) {
   return element("math", attributes, element("mrow", FormulaReader(formula).row()));
 }
 
+std::string displayed(std::string_view formulas) {
+  std::string html;
+  for (std::size_t begin = 0; begin < formulas.size();) {
+    const std::size_t end = std::min(formulas.find("; ", begin), formulas.size());
+    html += mathml(formulas.substr(begin, end - begin), true);
+    begin = end + 2;
+  }
+  return html;
+}
+
 }  // namespace headlab::tools

@@ -14,4 +14,7 @@ namespace headlab::tools {
 /// \param block  on a line of its own
 std::string mathml(std::string_view formula, bool block = false);
 
+/// Formulas that "; " separates, each on a line of its own.
+std::string displayed(std::string_view formulas);
+
 }  // namespace headlab::tools

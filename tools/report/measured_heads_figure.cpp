@@ -108,24 +108,26 @@ std::vector<Picture> measured_heads_figures(const Source& source) {
   for (const std::size_t i : spread(layers.size(), max_measured_layers)) {
     shown.push_back(layers[i]);
   }
-  return {{.title = "What each head writes",
-           .finding = std::isfinite(least.value)
-                          ? "Head " + std::to_string(min_head) + " of " +
-                                layer_title(layers[min_layer]) + " writes the least, " +
-                                estimate_text(least) +
-                                (shares ? " of the square of the stream." : ".")
-                          : "No head can be compared.",
-           .draw =
-               [=](double width) {
-                 return draw_measured(width, shown, spread_name, refit_name, shares);
-               },
-           .table = std::move(table),
-           .note = sentences(
-               {"Error of the layer's output, mean over tokens" +
-                    std::string(shares ? ", over the square of the residual stream." : "."),
-                has_errors ? "Whiskers are ± 2 standard errors over documents." : "",
-                shows_text(shown.size(), layers.size(), "layers, from the first to the last.")}),
-           .max_rows = 150}};
+  return {
+      {.title = "What each head writes",
+       .finding = std::isfinite(least.value)
+                      ? "Head " + std::to_string(min_head) + " of " +
+                            layer_title(layers[min_layer]) + " writes the least, " +
+                            estimate_text(least) + (shares ? " of the square of the stream." : ".")
+                      : "No head can be compared.",
+       .draw =
+           [=](double width) {
+             return draw_measured(width, shown, spread_name, refit_name, shares);
+           },
+       .table = std::move(table),
+       .note = sentences(
+           {shares ? "Of the mean in its place: mean over tokens of shares of the square of the "
+                     "residual stream; of the head left out: a ratio of means. The two are "
+                     "not of one scale."
+                   : "Error of the layer's output, mean over tokens.",
+            has_errors ? "Whiskers are ± 2 standard errors over documents." : "",
+            shows_text(shown.size(), layers.size(), "layers, from the first to the last.")}),
+       .max_rows = 150}};
 }
 
 }  // namespace headlab::tools

@@ -49,14 +49,22 @@ std::vector<Section> head_sections(const Source& source) {
   add_numbers("dimension of a head d_k", "dim");
   add_number("bandwidth b", "bandwidth");
   add_number("temperature t", "temperature");
-  methods.add("random heads",
-              prose("independent and uniformly distributed, " +
-                    axis_number(number_of(member(document, "random_sets"))) + " sets of H heads"));
+  const double own_keys = number_of(member(document, "kv_heads"));
+  const bool share_keys = std::ranges::any_of(
+      layers, [&](const Value& layer) { return own_keys < number_of(member(layer, "heads")); });
+  methods.add(
+      "random heads",
+      with_formulas(
+          std::string(share_keys ? "one independent and uniformly distributed subspace for each "
+                                   "group of heads that share keys, as the heads of the largest "
+                                   "possible index have; "
+                                 : "independent and uniformly distributed; ") +
+          axis_number(number_of(member(document, "random_sets"))) + " sets of $H$ heads"));
   std::vector<Section> all = {
       {"Aims", paragraph("How diverse are the heads of the model, compared with random heads of "
                          "the same shape?")},
       {"Data-generating mechanisms",
-       paragraph("Heads of " + text_of(member(document, "file")) + ", dimension of the design d " +
+       paragraph("Heads of " + text_of(member(document, "file")) + ", hidden size d " +
                  axis_number(number_of(member(document, "d"))) + ".")},
       {"Estimands",
        paragraph("Diversity indices of each layer, 0 for heads on one subspace, from the principal "
@@ -82,25 +90,30 @@ std::string estimands_of_text(const Value& document) {
     return std::ranges::any_of(
         layers, [&](const Value& layer) { return member(layer, name).is<Value::Array>(); });
   };
-  const std::string unit =
-      has("spread_share") ? ", over the mean square of the residual stream" : "";
+  const bool shares = has("spread_share");
   DefinitionList columns;
   const auto add = [&](const char* key, const char* name, const std::string& words) {
     if (has(key)) columns.add(name, prose(words));
   };
   add("spread", "replaced by its mean",
-      "squared error of the layer's output where the head writes its mean over tokens" + unit +
+      std::string("squared error of the layer's output where the head writes its mean over tokens, "
+                  "mean over tokens") +
+          (shares ? " of its ratio to the square of the residual stream at the token" : "") +
           "; 0 of a head that writes the same at every token, as one that writes nothing");
   add("refit_cost", "left out, the others fitted again",
-      "the same without the head, after the output maps of the others were fitted again, on other "
-      "documents" +
-          unit);
+      std::string("squared error of the layer's output without the head, after the output maps of "
+                  "the others were fitted again, on other documents, mean over tokens") +
+          (shares ? ", divided by the mean square of the residual stream: a ratio of means" : ""));
   add("explained_by_others", "explained by the others",
-      "1 − left out/replaced by its mean: the share of what the head writes that the others can "
-      "write; none where it writes nothing");
+      std::string(
+          "1 − the mean squared error without the head, others fitted again, over that with "
+          "its mean in its place") +
+          (shares ? ", neither divided by the residual stream" : "") +
+          ": the share of what the head writes that the others can write; none where it writes "
+          "nothing");
   add("second_order", "second-order prediction",
-      "loss in nats that the head's mean in its place adds, as second derivatives predict it, with "
-      "labels drawn from the model");
+      "loss in nats that the head's mean in its place adds, as Fisher's information and the "
+      "gradients of the file predict it; for labels drawn from the model");
   add("tokens_effective", "effective tokens",
       "1/(mean over queries of the sum of squared weights)");
   return columns.html();

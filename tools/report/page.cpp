@@ -38,9 +38,9 @@ table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-num
 th,td{border:1px solid var(--rule);padding:.2rem .35rem;text-align:left;vertical-align:top}
 thead th{background:var(--grid)}td ul{margin:0;padding-left:1rem}td p{margin:.3rem 0}.claims th{width:14%}.claims td{width:43%}tbody th{font-weight:400}
 code{overflow-wrap:anywhere}code,pre{font:13px/1.45 ui-monospace,"Liberation Mono",monospace}pre{white-space:pre-wrap;border:1px solid var(--rule);padding:.6rem}
-@media (max-width:30rem){dd{margin-left:.5rem}dd math{font-size:.78em}.claims tr{display:grid}.claims thead{display:none}.claims th,.claims td{width:auto}
+@media (max-width:30rem){dd{margin-left:.5rem}dd math{font-size:.9em}.note math{font-size:1em}.claims tr{display:grid}.claims thead{display:none}.claims th,.claims td{width:auto}
 .claims td{border-top:0}.claims td:nth-child(2)::before{content:"holds as: "}.claims td:nth-child(3)::before{content:"fails as, or is open as: "}}
-sub,sup{line-height:0}math{math-style:normal}
+sub,sup{line-height:0}math{math-style:normal}math[display=block]{margin:.4em 0}mfrac>*{padding:.15em .1em}munder,munderover{padding:0 .15em}:is(munder,munderover)>:nth-child(2){padding-top:.25em}munderover>:last-child{padding-bottom:.2em}
 @supports (display:inline math){msub,msup,msubsup{display:inline-block}:is(msub,msup,msubsup)>*{display:inline math}
 :is(msub,msup,msubsup)>:not(:first-child){font-size:.72em;math-depth:0}:is(msub,msubsup)>:nth-child(2){vertical-align:-.3em}msup>:last-child,msubsup>:last-child{vertical-align:.5em}msup:has(>:first-child mfrac)>:last-child{vertical-align:top}}
 .n,.whole{white-space:nowrap}.long{overflow-wrap:anywhere}.scroll tbody th:not(.n){min-width:9em}.files{columns:23rem}.files code,.files code span{white-space:normal;overflow-wrap:anywhere}.symbols{columns:15rem}.symbols div{break-inside:avoid;padding-left:1.2rem;text-indent:-1.2rem}.symbols dt,.symbols dd{display:inline;margin:0}code span{white-space:nowrap}dd{overflow-x:auto;overflow-y:hidden;padding-top:.4rem;margin-top:-.4rem}
@@ -142,7 +142,7 @@ std::string provenance_html(const Source& source, std::size_t figures, std::size
     const Value& parameters = member(conditions.front(), "parameters");
     // A run with targets ends where they are met.
     const double most = number_of(member(member(source.document, "until"), "most"));
-    text += listing(std::string("All parameters") +
+    text += listing(std::string("Parameters as given") +
                         (conditions.size() == 1 ? "" : ", first condition") +
                         (most > 0 ? " (at most " + count_text(most) + " replicates)" : ""),
                     to_json(parameters, {.lines = 2, .indent = 1}));

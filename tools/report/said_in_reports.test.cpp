@@ -143,7 +143,9 @@ TEST(SaidInReports, PairsOfOneSubspace) {
   };
   EXPECT_TRUE(contains(page_with("2"),
                        "each pair has one subspace, as heads that share their keys have; one of"));
+  EXPECT_TRUE(contains(page_with("1"), "subspace for each group of heads that share keys"));
   const std::string page = page_with("3");
+  EXPECT_FALSE(contains(page, "share keys"));
   EXPECT_TRUE(contains(page, "each pair has one subspace; one of"));
   EXPECT_TRUE(contains(page, ">Methods<"));
   EXPECT_TRUE(contains(page, "<dt>bandwidth b</dt><dd>1.5"));
@@ -160,6 +162,12 @@ TEST(SaidInReports, TheColumnsOfHeadsOnText) {
     EXPECT_TRUE(contains(page, "<dt>" + std::string(column) + "</dt>")) << column;
   }
   EXPECT_FALSE(contains(page, "<dt>explained by the others</dt>"));
+  EXPECT_FALSE(contains(page, "ratio of means"));
+  // A mean of shares is on another scale than a ratio of means.
+  const std::string shares = page_of_document(R"({"headlab": {}, "words": ["a"], "file": "x",
+      "layers": [{"layer": 0, "heads": 1, "spread_share": [1], "refit_cost": [1]}]})");
+  EXPECT_TRUE(contains(shares, ": a ratio of means"));
+  EXPECT_TRUE(contains(shares, "The two are not of one scale."));
 }
 
 TEST(SaidInReports, WhatAVerdictComparesInWords) {

@@ -42,10 +42,11 @@ std::vector<const Value*> values_of(const Value::Array& conditions,
   return values;
 }
 
-std::string swept_html(const Value::Array& conditions) {
+std::string swept_html(const Value::Array& conditions, const SearchedKey& searched) {
   const Sweep sweep = sweep_of(conditions);
   std::string items;
   for (std::size_t k = 0; k < sweep.keys.size(); ++k) {
+    if (sweep.keys[k].key == searched.key) continue;
     // In the order of the conditions, as the values of what moves along with the key.
     std::vector<std::string> values;
     for (const std::vector<std::size_t>& places : sweep.places) {
@@ -54,10 +55,27 @@ std::string swept_html(const Value::Array& conditions) {
     }
     items += element("li", prose(sweep.keys[k].title() + ": " + first_of(values)));
   }
+  if (!searched.key.empty()) {
+    items += element("li", prose(searched.key + ", searched: " + searched.values));
+  }
   return items.empty() ? "" : element("ul", items);
 }
 
 namespace {
+
+/// The key that a figure along another is searched over, of a document that names its values.
+SearchedKey searched_of(const Value& document) {
+  const Value::Array& values = items_of(member(document, "min_over_values"));
+  if (values.empty()) return {};
+  const std::string key = text_of(member(document, "min_over_key"));
+  const std::string count = " (" + counted(values.size(), "value") + ")";
+  if (std::ranges::all_of(values, [](const Value& one) { return one.number().has_value(); })) {
+    return {key, words_of(values.front()) + " to " + words_of(values.back()) + count};
+  }
+  std::vector<std::string> texts;
+  for (const Value& one : values) texts.push_back(words_of(one));
+  return {key, first_of(texts)};
+}
 
 std::string laws_html(const Value::Array& conditions, const char* family,
                       std::initializer_list<const char*> path) {
@@ -126,7 +144,7 @@ std::string remainders_text(const Value::Array& conditions) {
                                           : "They") +
          " are of first order in 1/n, and may be off by their next orders: the numbers after < in "
          "the table of errors" +
-         (most > 0 ? ", at most " + measured_number(most, 2) + " of the MSE." : ".");
+         (most > 0 ? ", at most " + measured_number(most, 2) + ", in the units of the MSE." : ".");
 }
 
 /// Whether the kernel compares projections of queries and keys by different maps.
@@ -162,7 +180,8 @@ void add_laws_of_heads(DefinitionList& methods, const Value::Array& conditions) 
 }
 
 /// Where training sets come from, in some conditions. \param sizes  n, as HTML
-std::string mechanisms_html(const Value::Array& all, const std::string& sizes) {
+std::string mechanisms_html(const Value::Array& all, const std::string& sizes,
+                            const SearchedKey& searched = {}) {
   DefinitionList mechanisms;
   mechanisms.add("training set", mathml("Y_i = m(X_i) + e_i, i = 1, …, n, E[e_i | X_i] = 0"));
   mechanisms.add("n", sizes);
@@ -172,7 +191,7 @@ std::string mechanisms_html(const Value::Array& all, const std::string& sizes) {
   mechanisms.add("sequence", laws_html(all, "sequence", {"data", "sequence"}));
   mechanisms.add("fixed design", numbers_html(all, {"data", "fixed_design"}));
   mechanisms.add("queries", laws_html(all, "queries", {"queries"}));
-  mechanisms.add("varied", swept_html(all));
+  mechanisms.add("varied", swept_html(all, searched));
   return mechanisms.html();
 }
 
@@ -208,19 +227,19 @@ Value::Array setups_of(const Value& document) {
 }
 
 std::string scenario_html(const Value& document, const std::string& sizes) {
-  return mechanisms_html(setups_of(document), sizes);
+  return mechanisms_html(setups_of(document), sizes, searched_of(document));
 }
 
 std::string heads_html(const Value& document, const HeadsShown& shown) {
   const Value::Array setups = setups_of(document);
   DefinitionList methods;
-  methods.add("ensemble", mathml(ensemble_formula(setups), true));
-  methods.add("number of heads H",
-              shown.count.empty() ? numbers_html(setups, {"heads", "count"}) : prose(shown.count));
+  methods.add("ensemble", displayed(ensemble_formula(setups)));
+  methods.add("number of heads H", shown.count.empty() ? numbers_html(setups, {"heads", "count"})
+                                                       : with_formulas(shown.count));
   methods.add("dimension of a head d_k",
               shown.dim.empty() ? numbers_html(setups, {"heads", "dim"}) : prose(shown.dim));
   add_laws_of_heads(methods, setups);
-  methods.add("kernel width", prose(shown.width));
+  methods.add("bandwidth or temperature", with_formulas(shown.width));
   methods.add("estimator", numbers_html(setups, {"run", "estimator"}));
   methods.add("training sets", prose(shown.replicates));
   return methods.html();
@@ -234,9 +253,8 @@ std::vector<Section> run_sections(const Source& source) {
   DefinitionList estimands;
   const bool covary = have_covariance(conditions);
   estimands.add("mean squared error of the ensemble",
-                mathml(std::string("MSE = E(f(x) - m(x))^2 = B^2 + sum_h a_h^2 V_h") +
-                           (covary ? " + sum_{h ≠ l} a_h a_l C_{h l}" : ""),
-                       true));
+                displayed(std::string("MSE = E(f(x) - m(x))^2; MSE = B^2 + sum_h a_h^2 V_h") +
+                          (covary ? " + sum_{h ≠ l} a_h a_l C_{h l}" : "")));
   estimands.add("bias", mathml("B = E f(x) - m(x)"));
   estimands.add(
       covary ? "variance of a head, covariance of two" : "variance of the head",
@@ -246,7 +264,7 @@ std::vector<Section> run_sections(const Source& source) {
       "queries.");
 
   DefinitionList methods;
-  methods.add("ensemble", mathml(ensemble_formula(conditions), true));
+  methods.add("ensemble", displayed(ensemble_formula(conditions)));
   methods.add("number of heads H", numbers_html(conditions, {"heads", "count"}));
   methods.add("dimension of a head d_k", numbers_html(conditions, {"heads", "dim"}));
   add_laws_of_heads(methods, conditions);

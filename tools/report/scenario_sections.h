@@ -24,8 +24,14 @@ std::string first_of(const std::vector<std::string>& values, const char* separat
 std::vector<const Value*> values_of(const Value::Array& conditions,
                                     std::initializer_list<const char*> path);
 
+/// A key over whose values a figure is least, by its full name, and all of them as text.
+struct SearchedKey {
+  std::string key = {};
+  std::string values = {};
+};
+
 /// The keys that differ between conditions with their values, as a list; empty without any.
-std::string swept_html(const Value::Array& conditions);
+std::string swept_html(const Value::Array& conditions, const SearchedKey& searched = {});
 
 /// The parameters of the scenario of a document as conditions: those of the points of
 /// its curves, else its own.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file Every symbol of a formula is defined in the report that shows it.
+#include <algorithm>
+#include <iterator>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -149,6 +152,61 @@ TEST(Symbols, AreDefinedWhereALayerUsesThem) {
     EXPECT_EQ(undefined_of_depth(changed), std::set<std::string>())
         << (changed.empty() ? "" : changed.begin()->first + " = " + changed.begin()->second);
   }
+}
+
+/// What stands in the list of symbols of a page, without its markup.
+std::set<std::string> symbols_listed(const std::string& page) {
+  const std::regex term("<dt><math.*?</math></dt>"), tag("<[^>]*>");
+  std::set<std::string> found;
+  for (std::sregex_iterator at(page.begin(), page.end(), term); at != std::sregex_iterator();
+       ++at) {
+    found.insert(std::regex_replace(at->str(), tag, ""));
+  }
+  return found;
+}
+
+using Names = std::set<std::string>;  ///< of symbols
+
+std::set<std::string> listed_of_run(const Tables& changed) {
+  Tables tables = regression;
+  for (const auto& [key, value] : changed) tables[key] = value;
+  return symbols_listed(run_text(tables, R"("replicates": 9)", false));
+}
+
+std::set<std::string> listed_of_depth(const Tables& changed) {
+  Tables tables = depth;
+  for (const auto& [key, value] : changed) tables[key] = value;
+  return symbols_listed(run_text(tables, R"("replicates": 9, "layers": [{}])", true));
+}
+
+/// Those of `some` that are listed.
+Names picked(const Names& all, const Names& some) {
+  Names both;
+  std::ranges::set_intersection(all, some, std::inserter(both, both.end()));
+  return both;
+}
+
+TEST(Symbols, AreListedExactlyWhereAFormulaOrAnEntryUsesThem) {
+  // One head has no covariance with another; its matrix is no formula with d in it.
+  const Tables one = {{"heads.count", "1"},
+                      {"data.design", "{ law = \"uniform\", dim = 4 }"},
+                      {"heads.subspaces", "{ law = \"haar\" }"}};
+  EXPECT_EQ(picked(listed_of_run(one), {"Cov", "Chl", "l", "d", "dk", "Var", "Wh", "Xc", "xc"}),
+            (Names{"Var", "Wh", "dk", "Xc"}));
+  EXPECT_EQ(picked(listed_of_run({{"data.regression",
+                                   "{ law = \"random_cosines\", terms = 3, "
+                                   "length_scale = 1, seed = 1 }"}}),
+                   {"I", "l"}),
+            (Names{"I", "l"}));
+  const Names of_mlp = {"X''", "Z'", "W1", "W2", "b1", "relu"};
+  EXPECT_EQ(picked(listed_of_depth({}), of_mlp), Names());
+  EXPECT_EQ(picked(listed_of_depth({{"layers.mlp", "{ law = \"relu\", width = 8 }"}}), of_mlp),
+            of_mlp);
+  EXPECT_EQ(picked(listed_of_depth({}), {"d", "dk", "dv", "Mh", "WQ,h"}),
+            (Names{"d", "dk", "dv", "Mh", "WQ,h"}));
+  EXPECT_EQ(
+      picked(listed_of_depth({{"heads.kernel", "{ law = \"uniform\" }"}}), {"Mh", "WQ,h", "t"}),
+      Names());
 }
 
 TEST(Symbols, ThatAreDefinedNowhereAreFound) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/tables/along.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -131,6 +132,32 @@ std::optional<std::uint64_t> seed_of(const Value& parameters) {
   return count_of(member(member(parameters, "run"), "seed"));
 }
 
+/// A value of the key that is searched, as JSON.
+JsonText searched_value(const TableColumn& key, std::size_t row) {
+  const std::string text = text_at(key, row);
+  return {key.is_text() ? to_json(Value(text, Location())) : text};
+}
+
+/// Every value that some point was searched over, once; numbers ascending.
+JsonText searched_values(const Curves& curves) {
+  const TableColumn& key = *curves.min_over();
+  Texts values;
+  for (const NamedCurve& one : curves.all()) {
+    for (const CurvePoint& point : one.points) {
+      for (const std::size_t row : point.conditions) {
+        const std::string value = searched_value(key, row).text;
+        if (std::ranges::find(values, value) == values.end()) values.push_back(value);
+      }
+    }
+  }
+  if (!key.is_text()) {
+    std::ranges::sort(values, {}, [](const std::string& text) { return std::stod(text); });
+  }
+  std::string list;
+  for (const std::string& value : values) list += (list.empty() ? "" : ",") + value;
+  return {"[" + list + "]"};
+}
+
 struct PointRecord {
   double x;
   std::optional<JsonText> chosen;
@@ -161,10 +188,7 @@ struct CurveRecord {
     for (std::size_t i = 0; i < of.points.size(); ++i) {
       const CurvePoint& point = of.points[i];
       std::optional<JsonText> chosen;
-      if (curves.min_over()) {
-        const std::string text = text_at(*curves.min_over(), point.chosen());
-        chosen = JsonText{curves.min_over()->is_text() ? to_json(Value(text, Location())) : text};
-      }
+      if (curves.min_over()) chosen = searched_value(*curves.min_over(), point.chosen());
       points.push_back({point.x, chosen, curves.figure_of(point), bool(of.lowest.kept[i])});
     }
     visit("points", points, "ascending", {.item = "point"});
@@ -201,6 +225,7 @@ struct AlongRecord {
     if (curves.min_over()) {
       visit("min_over", curves.min_over()->name, "second key");
       visit("min_over_key", full_key(*curves.min_over()), "the same in full");
+      visit("min_over_values", searched_values(curves), "its values, numbers ascending");
     }
     visit("figure", run.figure, "its name in the summary");
     std::vector<CurveRecord> all;

@@ -189,7 +189,8 @@ std::vector<std::string> words_of(const MeasuredHeads& heads) {
   }
   if (heads.layers.front().find("second_order") != nullptr) {
     words.emplace_back(
-        "the predicted loss (second-order prediction) is best of labels drawn from the model, and "
+        "the predicted loss (second-order prediction) is best where labels are drawn from the "
+        "model, and "
         "orders heads better than it sizes their costs: in small models most true costs were 0.25 "
         "to 3.7 times "
         "as much, some up to 8.8 times");

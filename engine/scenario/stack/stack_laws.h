@@ -93,7 +93,8 @@ struct GaussianMapsLaw {
 
   template <class Visitor>
   void parameters(Visitor& visit) {
-    visit.optional("query_key", query_key, at_least(0), "d times the variance of W_Q and W_K");
+    visit.optional("query_key", query_key, at_least(0),
+                   "d times the variance of W_Q and W_K, default 1");
     visit.optional("value", value, at_least(0), "d times the variance of W_V, default 1");
   }
 };

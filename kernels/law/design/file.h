@@ -13,7 +13,7 @@ namespace headlab {
 struct FileDesign {
   static constexpr const char* name = "file";
   static constexpr const char* summary = "rows of a CSV or NPY file, drawn with replacement";
-  static constexpr const char* equation = "X ~ U({x_1, x_2, …}), \"the rows of\" path";
+  static constexpr const char* equation = "X ~ U(\"rows of\" path)";
   static constexpr const char* example = "path = \"rows.csv\"";
 
   std::string path = {};             ///< relative to the scenario file

@@ -9,7 +9,7 @@ namespace headlab {
 struct UniformDesign {
   static constexpr const char* name = "uniform";
   static constexpr const char* summary = "independent coordinates, uniform on (-1, 1)";
-  static constexpr const char* equation = "X_j ~ U(-1, 1)";
+  static constexpr const char* equation = "X_c ~ U(-1, 1)";
   static constexpr const char* example = "dim = 4";
 
   int dim = 1;

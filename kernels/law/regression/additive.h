@@ -5,11 +5,11 @@
 
 namespace headlab {
 
-/// m(x) = sum_j amplitude_j cos(frequency_j x_j + phase_j), one cosine a coordinate.
+/// m(x) = sum_c amplitude_c cos(frequency_c x_c + phase_c), one cosine a coordinate.
 struct AdditiveRegression {
   static constexpr const char* name = "additive";
-  static constexpr const char* summary = "m(x) = sum_j amplitude_j cos(frequency_j x_j + phase_j)";
-  static constexpr const char* equation = "m(x) = sum_j amplitude_j cos(frequency_j x_j + phase_j)";
+  static constexpr const char* summary = "m(x) = sum_c amplitude_c cos(frequency_c x_c + phase_c)";
+  static constexpr const char* equation = "m(x) = sum_c amplitude_c cos(frequency_c x_c + phase_c)";
   static constexpr const char* example = "amplitude = [1, 1, 1, 1], frequency = [1, 2, 3, 4]";
 
   std::vector<double> amplitude = {};  ///< [d]

@@ -14,7 +14,7 @@ namespace headlab {
 struct EquiangularSubspaces {
   static constexpr const char* name = "equiangular";
   static constexpr const char* summary = "every pair of heads at one angle; H k <= d";
-  static constexpr const char* equation = "W_h^T W_l = cos(angle) I";
+  static constexpr const char* equation = "W_h^T W_l = cos(angle) I, h ≠ l";
   static constexpr const char* example = "angle = 1";
 
   double angle = 1;  ///< radians

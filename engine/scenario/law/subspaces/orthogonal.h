@@ -12,7 +12,7 @@ namespace headlab {
 struct OrthogonalSubspaces : NoParameters {
   static constexpr const char* name = "orthogonal";
   static constexpr const char* summary = "head h owns coordinates h k to (h+1) k - 1";
-  static constexpr const char* equation = "W_h^T W_l = 0";
+  static constexpr const char* equation = "W_h^T W_l = 0, h ≠ l";
 
   void check(const Sizes& sizes) const { require_side_by_side(sizes); }
 

@@ -11,7 +11,8 @@ namespace headlab {
 /// a_h trained together with the subspaces of law "learned", from 1/H, of any sign and sum.
 struct LearnedWeights : NoParameters {
   static constexpr const char* name = "learned";
-  static constexpr const char* summary = "trained with subspaces of law learned; any sum";
+  static constexpr const char* summary =
+      "trained along with subspaces of law learned; their sum is free";
   void check(const Sizes&) const {}
 
   /// 1/H, with which learning starts. Where every replicate learns its own, a head's estimate is
