@@ -96,10 +96,11 @@ std::string estimands_of_text(const Value& document) {
     if (has(key)) columns.add(name, prose(words));
   };
   add("spread", "replaced by its mean",
-      std::string("squared error of the layer's output where the head writes its mean over tokens, "
-                  "mean over tokens") +
-          (shares ? " of its ratio to the square of the residual stream at the token" : "") +
-          "; 0 of a head that writes the same at every token, as one that writes nothing");
+      std::string("squared error of the layer's output where the head writes its mean over "
+                  "tokens") +
+          (shares ? ", over the square of the residual stream at the token" : "") +
+          ", mean over tokens; 0 of a head that writes the same at every token, as one that writes "
+          "nothing");
   add("refit_cost", "left out, the others fitted again",
       std::string("squared error of the layer's output without the head, after the output maps of "
                   "the others were fitted again, on other documents, mean over tokens") +

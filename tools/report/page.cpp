@@ -38,7 +38,7 @@ table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-num
 th,td{border:1px solid var(--rule);padding:.2rem .35rem;text-align:left;vertical-align:top}
 thead th{background:var(--grid)}td ul{margin:0;padding-left:1rem}td p{margin:.3rem 0}.claims th{width:14%}.claims td{width:43%}tbody th{font-weight:400}
 code{overflow-wrap:anywhere}code,pre{font:13px/1.45 ui-monospace,"Liberation Mono",monospace}pre{white-space:pre-wrap;border:1px solid var(--rule);padding:.6rem}
-@media (max-width:30rem){dd{margin-left:.5rem}dd math{font-size:.9em}.note math{font-size:1em}.claims tr{display:grid}.claims thead{display:none}.claims th,.claims td{width:auto}
+@media (max-width:30rem){dd{margin-left:.5rem}dd math{font-size:.84em}.note math{font-size:1em}.claims tr{display:grid}.claims thead{display:none}.claims th,.claims td{width:auto}
 .claims td{border-top:0}.claims td:nth-child(2)::before{content:"holds as: "}.claims td:nth-child(3)::before{content:"fails as, or is open as: "}}
 sub,sup{line-height:0}math{math-style:normal}math[display=block]{margin:.4em 0}mfrac>*{padding:.15em .1em}munder,munderover{padding:0 .15em}:is(munder,munderover)>:nth-child(2){padding-top:.25em}munderover>:last-child{padding-bottom:.2em}
 @supports (display:inline math){msub,msup,msubsup{display:inline-block}:is(msub,msup,msubsup)>*{display:inline math}
