@@ -213,7 +213,7 @@ std::string percent_text(double share) {
   int decimals = share == 0 ? 0 : std::max(1 - exponent, 0);
   // What is left to all of it stands beside small shares: "99.7 %".
   const double left = std::abs(1 - share);
-  if (left > 1e-6 && left < 0.005) decimals = static_cast<int>(std::ceil(-std::log10(left))) - 2;
+  if (left > 1e-6 && left < 0.01) decimals = static_cast<int>(std::ceil(-std::log10(left))) - 2;
   return formatted("%.*f %%", decimals, 100 * share);
 }
 

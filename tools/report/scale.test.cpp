@@ -237,6 +237,7 @@ TEST(PercentText, HasTwoDigitsAndADashForWhatIsNone) {
   EXPECT_EQ(percent_text(12.3), "1230 %");
   EXPECT_EQ(percent_text(0), "0 %");
   EXPECT_EQ(percent_text(0.9972), "99.7 %");
+  EXPECT_EQ(percent_text(0.9923), "99.2 %");
   EXPECT_EQ(percent_text(1.0004), "100.04 %");
   EXPECT_EQ(percent_text(1), "100 %");
   EXPECT_EQ(percent_text(std::numeric_limits<double>::infinity()), "–");
