@@ -32,6 +32,14 @@ std::string class_of_cell(const std::string& text, bool first) {
   return "";
 }
 
+/// Where a wide table has to fit, the errors of its estimates have lines of their own, but for
+/// those that share a power of ten with their values: "(4.2 ± 1.3)·10^−23".
+std::string cell_html(const std::string& text) {
+  const std::size_t sign = text.find(" ± ");
+  if (sign == std::string::npos || text.starts_with('(')) return prose(text);
+  return prose(text.substr(0, sign)) + " " + prose(text.substr(sign + 1));
+}
+
 /// Characters in front of the decimal point of a number or an estimate, nothing for words.
 std::optional<std::size_t> whole_part(const std::string& cell) {
   std::string plain = cell;
@@ -223,7 +231,7 @@ std::string table_element(const Table& table) {
         attributes.emplace_back("style",
                                 "padding-left:calc(.35rem + " + std::to_string(front) + "ch)");
       }
-      cells += element(i == 0 ? "th" : "td", attributes, prose(row[i]));
+      cells += element(i == 0 ? "th" : "td", attributes, cell_html(row[i]));
     }
     rows += element("tr", cells) + "\n";
   }
