@@ -96,7 +96,9 @@ std::vector<Section> allocation_sections(const Source& source) {
                    : "Errors are closed forms (" + in_words(from) + ").")},
       {"Performance measures",
        paragraph(from.empty() ? "The set that may be best contains the best with probability " +
-                                    percent_text(1 - number_of(member(study, "alpha"))) + "."
+                                    percent_text(1 - number_of(member(study, "alpha"))) +
+                                    " at least. The number after ± is the Monte Carlo standard "
+                                    "error (MCSE)."
                               : "Closed forms have no Monte Carlo error.")}};
   add_symbols(symbols_of_regression(), all);
   return all;
@@ -156,8 +158,8 @@ std::vector<Section> map_sections(const Source& source) {
                "for $c + s log n$ and power for $c n^γ$, and nothing where neither is told from a "
                "constant. “One dimension a head” and “full dimension”: $d_k = 1$, or the largest, "
                "is best at every $n$. Exponents have 95 % intervals; they use the $n$ whose best "
-               "dimension lies between the least and the largest, and need at least four of them: "
-               "of fewer points than the trend, they may not exclude 0 where it rises.")) +
+               "dimension lies between the least and the largest, and need at least four of them. "
+               "They are another test than that of the trend, and may hold 0 where it rises.")) +
            "\n"}};
   add_symbols(symbols_of_regression(), all);
   return all;

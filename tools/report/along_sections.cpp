@@ -60,7 +60,7 @@ std::vector<Section> curves_sections(const Source& source) {
                           ? std::string("Every condition was ")
                           : std::string("Laws and values are those of the first condition; every "
                                         "condition was ")) +
-                     "simulated on the same training sets.")},
+                     "simulated with the same random numbers.")},
       {"Estimands",
        element("p", "The slope " + mathml("s") + " of " +
                         mathml("log \"" + figure_words(figure) + "\" = c + s log " + at) +

@@ -41,6 +41,7 @@ bool is_minus(std::string_view text, std::size_t at) {
     return at + count < text.size() ? text[at + count] : ' ';
   };
   if (before(1) == '(' || before(1) == '[' || before(1) == '^') return is_of_name(after(1));
+  if (before(1) == ',') return is_digit(after(1));  // "[1,-2]"
   if (before(1) == ' ' && after(1) == ' ') {
     const bool ends_operand =
         is_digit(before(2)) || before(2) == ')' || (is_letter(before(2)) && !is_of_name(before(3)));

@@ -51,7 +51,7 @@ const std::vector<std::string>& drawn_layer_metrics() {
 std::string metric_words(const std::string& metric) {
   static const std::map<std::string, std::string> all = {
       {"residual_share", "share of the residual"},
-      {"residual_share_of_means", "share of the residual, of the means"},
+      {"residual_share_of_means", "share of the residual as a ratio of means"},
       {"cosine", "mean cosine"},
       {"participation", "participation ratio"},
       {"entropy", "entropy (nats)"},

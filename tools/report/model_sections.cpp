@@ -45,7 +45,7 @@ std::vector<Section> head_sections(const Source& source) {
               prose("of the column spaces of the key projections of two heads: their cosines are "
                     "the singular values of the product of orthonormal bases"));
   add_numbers("heads of a layer H", "heads");
-  add_number("heads with keys of their own", "kv_heads");
+  add_number("sets of keys, each of as many heads", "kv_heads");
   add_numbers("dimension of a head d_k", "dim");
   add_number("bandwidth b", "bandwidth");
   add_number("temperature t", "temperature");

@@ -58,12 +58,15 @@ std::vector<Section> verdict_sections(const Source& source) {
                           : element("details", element("summary", "The scenarios") +
                                                    element("ul", {{"class", "files"}}, files)))},
       {"Estimands",
-       paragraph("A comparison is of two numbers a and b: two figures, or a figure and its closed "
-                 "form or another number. It estimates their difference, the effect. One that is "
-                 "relative is divided by the number named. The margin is how far from the claim "
-                 "still counts as holding. In brackets stand the kernel, \"signal\" where the "
-                 "regression function is not 0 and \"noise alone\" where it is, and stages of the "
-                 "heads.") +
+       paragraph(
+           "A comparison is of two numbers a and b: two figures, or a figure and its closed "
+           "form or another number. It estimates their difference, the effect. One that is "
+           "relative is divided by the number named. The margin is how far from the claim "
+           "still counts as holding. In brackets stand the kernel, \"signal\" where the "
+           "regression function is not 0 and \"noise alone\" where it is, and stages of the "
+           "heads. In the words of claims on regression H heads of dimension d_k have biases B, "
+           "variances V, covariances C and correlations rho = C/V, over n points with noise of "
+           "variance s2; letters of a single claim are those of its source.") +
            element("ul",
                    element("li", "a equal to b: " + mathml("\"effect\" = a - b") + ", claimed is " +
                                      mathml("|\"effect\"| ≤ \"margin\"")) +
@@ -78,7 +81,8 @@ std::vector<Section> verdict_sections(const Source& source) {
            (comparisons == 1 ? "the only comparison of the call is rejected at that level."
                              : "Holm's procedure over all " + axis_number(comparisons) +
                                    " comparisons of the call" + apart +
-                                   " rejects one of them at that family-wise level."))},
+                                   " rejects one of them at that family-wise level.") +
+           " An identity holds by algebra; only rounding is at stake.")},
       {"Performance measures",
        paragraph("Effects have Monte Carlo standard errors (MCSE); plots show both in units of the "
                  "margin. The z of a counterexample is the difference of its two figures over the "

@@ -99,6 +99,9 @@ std::optional<Source> read_document(const std::string& text, const std::string& 
                      shell_word(text_of(member(source.document, "file")));
     if (seed > 0) source.command += " --seed " + number_text(seed);
   }
+  if (!source.command.empty() && source.command.find("headlab report") == std::string::npos) {
+    source.command += " --json FILE && headlab report FILE";
+  }
   return source;
 }
 

@@ -204,7 +204,8 @@ std::string where_html(const std::string& family, const std::string& law) {
   static const std::map<std::string, Where> all = {
       {"regression random_cosines",
        {"ν_j = z_j / \"length_scale\", φ_j ~ U(0, 2 π)",
-        ", drawn once; $z ~ N(0, I)$, or of Student t with 2 smoothness degrees of freedom where a "
+        ", drawn once; $z ~ N(0, I)$, or of Student t, with twice the smoothness as degrees of "
+        "freedom, where a "
         "smoothness is given"}},
       {"regression file", {"y_i = \"value of row i in the column\"", ""}},
       {"regression step", {"1[·]", " is 1 where the condition holds, else 0"}},
