@@ -75,7 +75,7 @@ Canvas draw_precision(const std::vector<PrecisionSeries>& all, const PrecisionSe
   const double end = std::min(axes.x.high(), last.x * std::pow(last.y / axes.y.low(), 2));
   canvas.line(axes.at(from, last.y * std::sqrt(last.x / from)),
               axes.at(end, last.y * std::sqrt(last.x / end)),
-              "theory c" + std::to_string(reference.color));
+              "whisker thin c" + std::to_string(reference.color));
   for (const PrecisionSeries& one : all) {
     const std::string color = "c" + std::to_string(one.color);
     std::vector<Point> places;
@@ -149,26 +149,27 @@ std::vector<Picture> precision_figures(const Source& source) {
     met = is_true(target_met) ? "Every target is met." : "Not every target is met.";
   }
 
-  return {{.title = "Precision against the replicates",
-           .finding = sentences(
-               {"After " + count_text(last.x) + " replicates the relative MCSE of the MSE is " +
-                    percent_text(last.y / 100) +
-                    (all.size() > 1 ? " where it is largest, at " + worst->name : "") +
-                    "; to halve it takes about " + count_text(4 * last.x) + " replicates.",
-                met}),
-           .draw =
-               [=, which = worst - all.begin()](double width) {
-                 return draw_precision(all, all[static_cast<std::size_t>(which)], width);
-               },
-           .table = std::move(table),
-           .note = sentences({all.size() > 1 ? "Of the condition where it is largest: 1/√R through "
-                                               "the last point, dotted, and 95 % intervals of the "
-                                               "MCSE itself (chi-squared)."
-                                             : "Dotted: 1/√R through the last point. Whiskers are "
-                                               "95 % intervals of the MCSE itself (chi-squared).",
-                              "An MCSE is shown from 32 groups of training sets on. Points of one "
-                              "condition share their training sets.",
-                              sweep.shows_text(drawn, source.conditions)})}};
+  return {
+      {.title = "Precision against the replicates",
+       .finding = sentences(
+           {"After " + count_text(last.x) + " replicates the relative MCSE of the MSE is " +
+                percent_text(last.y / 100) +
+                (all.size() > 1 ? " where it is largest, at " + worst->name : "") +
+                "; to halve it takes about " + count_text(4 * last.x) + " replicates.",
+            met}),
+       .draw =
+           [=, which = worst - all.begin()](double width) {
+             return draw_precision(all, all[static_cast<std::size_t>(which)], width);
+           },
+       .table = std::move(table),
+       .note = sentences({all.size() > 1 ? "Of the condition where it is largest: 1/√R through "
+                                           "the last point, a thin line, and 95 % intervals of the "
+                                           "MCSE itself (chi-squared)."
+                                         : "Thin line: 1/√R through the last point. Whiskers are "
+                                           "95 % intervals of the MCSE itself (chi-squared).",
+                          "An MCSE is shown from 32 groups of training sets on. Points of one "
+                          "condition share their training sets.",
+                          sweep.shows_text(drawn, source.conditions)})}};
 }
 
 }  // namespace headlab::tools
