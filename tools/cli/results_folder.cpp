@@ -186,7 +186,7 @@ std::function<void(const RunResult&)> checkpoint_of(ProgressDisplay& display,
 
 namespace {
 
-/// What a file says of its share of a study; nothing where it is no shard.
+/// The shard that a file says it is, if any.
 std::optional<Share> share_of(const std::string& path) {
   try {
     const NetcdfInput file(path);

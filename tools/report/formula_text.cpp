@@ -109,7 +109,7 @@ class FormulaReader {
     return 0;
   }
 
-  /// Whether a Greek letter stands alone that is no key, as in "beta = 2" and "rho 1".
+  /// True of a Greek letter on its own, and false of a key with its value: "beta = 2", "rho 1".
   bool is_alone(std::string_view word) const {
     const bool is_key_too = word == "beta" || word == "rho";
     const bool has_value = here(word.size()) == ' ' &&

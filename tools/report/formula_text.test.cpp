@@ -32,6 +32,7 @@ TEST(FormulaText, HasTheSignsOfPrint) {
   EXPECT_EQ(with_signs("(1 - 1/H) C - 1/n, (N-1)"), "(1 − 1/H) C − 1/n, (N−1)");
   EXPECT_EQ(with_signs("bias -m(x), exp(-u), [-0.4], from -1"),
             "bias −m(x), exp(−u), [−0.4], from −1");
+  EXPECT_EQ(with_signs("[-1.5,-2], a,-b"), "[−1.5,−2], a,-b");
   EXPECT_EQ(with_signs("2 w - (a - b)(1 - omega)"), "2 w − (a − b)(1 − omega)");
   for (const char* plain : {"100 (few) - or more", "one - two", "GPT-2", "sha-256", "single-index",
                             "X-ray", "DM-QPMNet (arXiv:2511.00218)", "run-1.toml", "s2.toml"}) {

@@ -35,7 +35,7 @@ class Shading {
   }
   double edge(int shade) const { return low_ + (high_ - low_) * shade / shades; }
   bool diverging() const { return diverging_; }
-  /// That of a cell of a matrix: the diagonal is no pair of heads and has a grey of its own.
+  /// The shade of a cell. Cells of the diagonal, which are not pairs of heads, are grey.
   int of_cell(const HeadMatrix& matrix, std::size_t h, std::size_t l) const {
     const int shade = (*this)(matrix.at(h, l));
     return h == l && shade != 0 ? diagonal : shade;

@@ -6,7 +6,8 @@
 
 namespace headlab::tools {
 
-/// "first order" of "first_order"; what is no such name, as "a_b.csv", stays.
+/// Returns "first order" for "first_order". Other texts, such as the file name "a_b.csv", are
+/// unchanged.
 std::string in_words(std::string name);
 
 /// A key in words: "training points n" of "data.n", "standard deviation" of "data.noise.sd".
